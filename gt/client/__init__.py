@@ -1,0 +1,11 @@
+"""The client: tensors that a user holds, and the stream of instructions they become.
+
+A tensor knows its id, shape and dtype, never where it lives. Imports `gt.ops` and `gt.transport`; the
+server is reached through a connection, and no engine is ever imported here.
+"""
+
+from gt.client.autograd import AutogradGraph, no_grad
+from gt.client.client import Client
+from gt.client.tensor import Tensor
+
+__all__ = ["AutogradGraph", "Client", "Tensor", "no_grad"]

@@ -1,0 +1,41 @@
+"""Settings, all of them environment variables, all of them read when they are used.
+
+    GT_VERBOSE=1              status messages (startup, connections)
+    GT_DEBUG_CLIENT=1         what the client does
+    GT_DEBUG_DISPATCHER=1     what the dispatcher does
+    GT_DEBUG_WORKER=1         what the workers do
+    GT_INSTRUCTION_LOG=FILE   write every instruction to FILE, one line each
+
+Nothing is read at import, so `os.environ[...] = ...` works after `import gt`. Without any of them GT
+prints nothing.
+"""
+
+import os
+import sys
+from collections.abc import Iterable
+
+
+def flag(name: str) -> bool:
+    """Whether an environment variable is set to something other than 0."""
+    return os.environ.get(name, "0") not in ("", "0")
+
+
+def verbose(message: str) -> None:
+    """Print a status message, if the user asked for them."""
+    if flag("GT_VERBOSE"):
+        print(f"[gt] {message}", file=sys.stderr)
+
+
+def debug(layer: str, events: Iterable[object], prefix: str = "") -> None:
+    """Print what a layer ('client', 'dispatcher' or 'worker') does, if the user asked for that layer.
+
+    Called once a batch: looking up an environment variable costs more than carrying out a small op.
+    """
+    if flag(f"GT_DEBUG_{layer.upper()}"):
+        for event in events:
+            print(f"[gt {layer}] {prefix}{event}", file=sys.stderr)
+
+
+def instruction_log() -> str | None:
+    """The file that every instruction is written to, or None."""
+    return os.environ.get("GT_INSTRUCTION_LOG") or None

@@ -1,0 +1,32 @@
+"""Looking inside: the autograd tape, the instruction tape, the workers."""
+
+from typing import Any
+
+from gt.client.autograd import GRAPH, TapeNode
+from gt.client.client import current
+
+
+def get_tape() -> list[TapeNode]:
+    """The autograd tape: every recorded op whose graph is still alive, oldest first."""
+    return GRAPH.tape()
+
+
+def print_tape() -> None:
+    """Print the autograd tape, one op a line."""
+    for node in get_tape():
+        print(node)
+
+
+def get_worker_stats() -> dict[str, dict[str, Any]]:
+    """What every worker has done, by worker name."""
+    client = current()
+    client.flush()
+    return client.connection.get_stats()
+
+
+def print_worker_stats() -> None:
+    """Print what every worker has done."""
+    for name, stats in get_worker_stats().items():
+        print(name)
+        for key, value in stats.items():
+            print(f"  {key:<20} {value}")

@@ -1,0 +1,41 @@
+"""Everything GT raises, as one tree.
+
+    GTError
+    ├── ShapeError      shapes do not fit; raised at once, in PyTorch's words   (also a RuntimeError)
+    ├── DimensionError  no such dimension; raised at once                       (also an IndexError)
+    ├── DTypeError      an op does not take this dtype; raised at once          (also a RuntimeError)
+    ├── GraphError      backward() on a graph that cannot be differentiated     (also a RuntimeError)
+    ├── ProtocolError   an instruction that makes no sense reached a server     (also a RuntimeError)
+    └── WorkerError     an op failed on a worker; raised when its data is read  (also a RuntimeError)
+
+Each is also the built-in error that PyTorch raises in the same place, so that code written for
+PyTorch catches it unchanged.
+"""
+
+
+class GTError(Exception):
+    """Any error that GT raises on purpose."""
+
+
+class ShapeError(GTError, RuntimeError):
+    """The shapes of an operation's inputs do not fit together."""
+
+
+class DimensionError(GTError, IndexError):
+    """A dimension was named that the tensor does not have."""
+
+
+class DTypeError(GTError, RuntimeError):
+    """An operation was asked of a dtype that does not have it."""
+
+
+class GraphError(GTError, RuntimeError):
+    """A gradient was asked for where there is no graph to compute it from."""
+
+
+class ProtocolError(GTError, RuntimeError):
+    """A server received an instruction that makes no sense, such as one about an unknown tensor."""
+
+
+class WorkerError(GTError, RuntimeError):
+    """An operation failed on a worker. The message says which one, where, and why."""

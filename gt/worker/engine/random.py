@@ -1,0 +1,41 @@
+"""Random numbers that depend on the seed and the element's index, and on nothing else.
+
+So a program gives the same numbers on every engine, however its tensors are split, and a recorded
+stream replays exactly. The bits are those of splitmix64, a counter-based generator.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+_FRACTION_BITS = {"float16": 11, "float32": 24, "float64": 53}
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """Scramble 64-bit numbers so that neighbours have nothing in common."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def bits(seed: int, index: np.ndarray) -> np.ndarray:
+    """64 random bits for each index."""
+    with np.errstate(over="ignore"):  # wrapping around is the point
+        start = _mix(np.array([seed], np.uint64))
+        return _mix(start + (index.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+
+
+def uniform(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
+    """Numbers in [0, 1): every value a multiple of the dtype's resolution, so that 1 never occurs."""
+    n = _FRACTION_BITS[dtype]
+    random = bits(seed, np.arange(math.prod(shape))) >> np.uint64(64 - n)
+    return (random * 2.0**-n).astype(dtype).reshape(shape)
+
+
+def normal(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
+    """Numbers from the standard normal distribution, by the Box-Muller transform."""
+    index = np.arange(math.prod(shape), dtype=np.uint64)
+    first, second = (bits(seed, 2 * index + k) >> np.uint64(11) for k in (np.uint64(0), np.uint64(1)))
+    radius = np.sqrt(-2 * np.log1p(-(first * 2.0**-53)))
+    return (radius * np.cos(2 * np.pi * (second * 2.0**-53))).astype(dtype).reshape(shape)
