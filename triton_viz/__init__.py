@@ -1,0 +1,33 @@
+"""Triton-Viz: run Triton kernels on any CPU, and see what they do.
+
+    import triton_viz
+
+    @triton_viz.trace("tracer")
+    @triton.jit
+    def kernel(...): ...
+
+    kernel[grid](...)        # runs on the CPU, no GPU needed
+    triton_viz.launch()      # opens the page on what it did
+
+`trace` wraps a kernel; each run appends to `launches`. `save` and `load` keep a trace in one file.
+This module is the public API, and nothing else; it never imports gt.
+"""
+
+from triton_viz import errors
+from triton_viz.core.client import Client, OpCallbacks
+from triton_viz.core.config import cfg as config
+from triton_viz.core.trace import clear, launches, load, save, trace
+from triton_viz.visualizer.interface import launch
+
+__all__ = [
+    "Client",
+    "OpCallbacks",
+    "clear",
+    "config",
+    "errors",
+    "launch",
+    "launches",
+    "load",
+    "save",
+    "trace",
+]

@@ -1,0 +1,5 @@
+"""The clients that come with triton_viz, one folder each."""
+
+from triton_viz.clients.tracer import Tracer
+
+__all__ = ["Tracer"]

@@ -1,0 +1,28 @@
+"""Everything triton_viz raises, as one tree.
+
+TritonVizError
+├── UnsupportedError   this kernel, argument or device cannot be traced; says why   (also a TypeError)
+├── KernelError        the kernel itself raised; names kernel, program and line
+│   └── AccessError    it touched memory that belongs to none of its arguments      (also an IndexError)
+└── TraceFileError     a trace file that cannot be read                             (also a ValueError)
+"""
+
+
+class TritonVizError(Exception):
+    """Any error that triton_viz raises on purpose."""
+
+
+class UnsupportedError(TritonVizError, TypeError):
+    """What was handed to triton_viz cannot be traced."""
+
+
+class KernelError(TritonVizError):
+    """The kernel raised while it ran. The original error is the cause."""
+
+
+class AccessError(KernelError, IndexError):
+    """The kernel touched an address outside its arguments' memory. Nothing was read or written there."""
+
+
+class TraceFileError(TritonVizError, ValueError):
+    """A file is not a trace, or not one that this release reads."""
