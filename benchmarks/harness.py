@@ -1,0 +1,129 @@
+"""Measuring: subject and reference take turns, and what is reported is the median of their ratios.
+
+Taking turns is the point. A machine's speed drifts, by heat and by neighbours; two measurements side by
+side share the drift, and it cancels in their ratio.
+"""
+
+import dataclasses
+import operator
+import statistics
+import time
+from collections.abc import Callable
+
+Job = Callable[[], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """What a number is held to, such as `<= 3` or `>= 0.95`."""
+
+    sign: str
+    value: float
+    unit: str = "x"
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.value:g}{self.unit}"
+
+    def met(self, number: float) -> bool:
+        """Whether a number reaches the goal."""
+        return {"<=": operator.le, ">=": operator.ge}[self.sign](number, self.value)
+
+
+def cost_at_most(times: float) -> Goal:
+    """The subject may take this many times as long as the reference."""
+    return Goal("<=", times)
+
+
+def speed_at_least(times: float) -> Goal:
+    """The subject does at least this many times the reference's work in the same time."""
+    return Goal(">=", times)
+
+
+def seconds_at_most(seconds: float) -> Goal:
+    """The subject itself takes no longer than this; the reference is for scale."""
+    return Goal("<=", seconds, " s")
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """One line of the list. `prepare` makes the two jobs, and imports what they need."""
+
+    name: str
+    what: str
+    reference: str
+    goal: Goal
+    prepare: Callable[[], tuple[Job, Job]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a benchmark measured."""
+
+    name: str
+    value: float
+    """The median, in the goal's terms: a cost, a speed or seconds."""
+    low: float
+    high: float
+    """The quartiles: half of all repeats lie between them."""
+    goal: str
+    met: bool
+    reference: str
+    subject_seconds: float
+    reference_seconds: float
+    repeats: int
+
+
+BENCHMARKS: dict[str, Benchmark] = {}
+
+
+def benchmark(what: str, reference: str, goal: Goal) -> Callable[[Callable[[], tuple[Job, Job]]], Benchmark]:
+    """Register a function that prepares (subject, reference) under its own name."""
+
+    def register(prepare: Callable[[], tuple[Job, Job]]) -> Benchmark:
+        entry = Benchmark(prepare.__name__, what, reference, goal, prepare)
+        BENCHMARKS[entry.name] = entry
+        return entry
+
+    return register
+
+
+def run(entry: Benchmark, repeats: int = 9) -> Result:
+    """Measure subject and reference, taking turns; the first turn of each is not counted."""
+    subject, reference = entry.prepare()
+    pairs = []
+    for turn in range(repeats + 1):
+        # Who goes first alternates too: the second may find caches warm or the clock lowered.
+        if turn % 2:
+            ours = _time(subject)
+            theirs = _time(reference)
+        else:
+            theirs = _time(reference)
+            ours = _time(subject)
+        if turn:
+            pairs.append((ours, theirs))
+    values = [_value(entry.goal, ours, theirs) for ours, theirs in pairs]
+    low, value, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Result(
+        name=entry.name,
+        value=value,
+        low=low,
+        high=high,
+        goal=str(entry.goal),
+        met=entry.goal.met(value),
+        reference=entry.reference,
+        subject_seconds=statistics.median(ours for ours, _ in pairs),
+        reference_seconds=statistics.median(theirs for _, theirs in pairs),
+        repeats=repeats,
+    )
+
+
+def _value(goal: Goal, ours: float, theirs: float) -> float:
+    if goal.unit != "x":
+        return ours
+    return ours / theirs if goal.sign == "<=" else theirs / ours
+
+
+def _time(job: Job) -> float:
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
