@@ -1,0 +1,1 @@
+"""Tests. PyTorch, NumPy and Triton's own interpreter are the oracles."""

@@ -1,0 +1,29 @@
+"""Fixtures that every test may use."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import triton_viz
+from gt.client import Client
+from gt.client import client as client_module
+from gt.server import local
+from gt.transport.connection import LocalConnection
+
+
+@pytest.fixture(params=["pytorch", "numpy"])
+def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """A GT system of its own, once per engine; `gt.*` uses it."""
+    client = Client(LocalConnection(local.start(request.param)))
+    monkeypatch.setattr(client_module, "_current", client)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def no_launches() -> Iterator[None]:
+    """Start from no launches, and put those of other tests back."""
+    before = list(triton_viz.launches)
+    triton_viz.clear()
+    yield
+    triton_viz.launches[:] = before

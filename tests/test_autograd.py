@@ -1,0 +1,168 @@
+"""Gradients are PyTorch's, and the tape holds what is needed and no more."""
+
+import gc
+
+import numpy as np
+import pytest
+import torch
+
+import gt
+from gt.client import Client
+from gt.errors import DTypeError, GraphError, ShapeError
+from gt.ops import TABLE
+from tests.op_samples import SAMPLES, Sample
+
+DIFFERENTIABLE = [
+    sample
+    for sample in SAMPLES
+    if TABLE[sample.op].grad is not None and any(a.dtype.kind == "f" for a in sample.arrays)
+]
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=str)
+def test_gradients_agree_with_pytorch(client: Client, sample: Sample):
+    ours = [gt.from_numpy(a, requires_grad=a.dtype.kind == "f") for a in sample.arrays]
+    theirs = [torch.from_numpy(a).requires_grad_(a.dtype.kind == "f") for a in sample.arrays]
+
+    out, expected = sample.call(*ours), sample.call(*theirs)
+    weights = np.linspace(-1, 1, out.numel()).reshape(out.shape).astype(out.dtype)
+    out.backward(gt.from_numpy(weights))
+    expected.backward(torch.from_numpy(weights))
+
+    for mine, other in zip(ours, theirs, strict=True):
+        if other.grad is None:
+            assert mine.grad is None
+            continue
+        assert mine.grad is not None
+        assert (mine.grad.shape, mine.grad.dtype) == (mine.shape, mine.dtype)
+        tolerance = 4e-3 if mine.dtype == "float16" else 1e-5
+        np.testing.assert_allclose(mine.grad.numpy(), other.grad.numpy(), rtol=tolerance, atol=tolerance)
+
+
+def test_gradient_passes_through_a_cast(client: Client):
+    x = gt.tensor([1.0, 2.0], requires_grad=True)
+    (x.to("float64") * 3).sum().backward()
+    assert x.grad is not None
+    assert (x.grad.dtype, x.grad.tolist()) == ("float32", [3, 3])
+
+
+def test_gradients_accumulate_over_uses_and_over_calls(client: Client):
+    x = gt.tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(2):
+        (x * x + x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [6, 10]
+
+
+def test_a_diamond_is_visited_once_per_op(client: Client):
+    x = gt.tensor(1.0, requires_grad=True)
+    y = x
+    for _ in range(40):  # 2**40 paths, 40 ops
+        y = y * 0.5 + y * 0.5
+    y.backward()
+    assert x.grad is not None
+    assert x.grad.item() == 1
+
+
+def test_two_graphs_live_side_by_side(client: Client):
+    a, b = (gt.tensor(v, requires_grad=True) for v in (2.0, 3.0))
+    first, second = a * a, b * b
+    second.backward()
+    assert a.grad is None
+    first.backward()
+    assert a.grad is not None
+    assert b.grad is not None
+    assert (a.grad.item(), b.grad.item()) == (4, 6)
+
+
+def test_backward_twice_needs_retain_graph():
+    x = gt.tensor(2.0, requires_grad=True)
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad is not None
+    assert x.grad.item() == 8
+    with pytest.raises(GraphError, match=r"second time.*retain_graph=True"):
+        y.backward()
+
+
+def test_backward_says_what_is_missing():
+    with pytest.raises(GraphError, match="only for scalar outputs, and this tensor has shape \\[2\\]"):
+        (gt.ones(2, requires_grad=True) * 2).backward()
+    with pytest.raises(GraphError, match="does not require grad"):
+        gt.ones(1).backward()
+    with pytest.raises(ShapeError, match="gradient has shape \\[3\\] and the output has shape \\[2\\]"):
+        (gt.ones(2, requires_grad=True) * 2).backward(gt.ones(3))
+
+
+def test_no_grad_and_detach_leave_the_tape_empty():
+    x = gt.ones(2, requires_grad=True)
+    before = len(gt.debug.get_tape())
+    with gt.no_grad():
+        y = x * 2
+    z = x.detach() * 2
+    assert not y.requires_grad
+    assert not z.requires_grad
+    assert len(gt.debug.get_tape()) == before
+
+
+def test_reading_a_tensor_that_requires_grad_asks_for_data():
+    x = gt.ones(2, requires_grad=True)
+    with pytest.raises(GraphError, match=r"x\.data\.numpy\(\)"):
+        x.numpy()
+    assert x.data.numpy().tolist() == [1, 1]
+
+
+def test_the_tape_shows_ops_in_order_and_dies_with_its_tensors(capsys: pytest.CaptureFixture[str]):
+    x = gt.ones(2, requires_grad=True)
+    y = (x * 2).relu()
+    ours = [node for node in gt.debug.get_tape() if node.sequence >= len(gt.debug.get_tape()) - 2]
+    assert [node.op for node in gt.debug.get_tape()][-2:] == ["mul", "relu"]
+    gt.debug.print_tape()
+    assert f"TENSOR[{y.id}] := RELU TENSOR[" in capsys.readouterr().out
+    alive = len(gt.debug.get_tape())
+    del y, ours
+    assert len(gt.debug.get_tape()) == alive - 2
+
+
+def test_a_graph_frees_its_tensors_without_the_garbage_collector(client: Client):
+    gc.disable()
+    try:
+        for _ in range(3):
+            x = gt.ones(4, requires_grad=True)
+            (x * x).exp().sum().backward()
+            del x
+        assert gt.debug.get_worker_stats()["auto_worker"]["tensors"] == 0
+    finally:
+        gc.enable()
+
+
+def test_requires_grad_makes_a_leaf_in_place(client: Client):
+    x = gt.ones(2).requires_grad_()
+    (x * 3).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [3, 3]
+    with pytest.raises(GraphError, match="leaf variables"):
+        (x * 2).requires_grad_(False)
+    with pytest.raises(
+        DTypeError, match="only floating point tensors can require gradients, and this one is int64"
+    ):
+        gt.arange(3).requires_grad_()
+
+
+def test_gradient_descent_follows_pytorch_step_by_step(client: Client):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((32, 3), np.float32), rng.standard_normal((32, 1), np.float32)
+    start = rng.standard_normal((3, 1), np.float32)
+    ours, theirs = gt.from_numpy(start, requires_grad=True), torch.from_numpy(start.copy()).requires_grad_()
+    for _ in range(5):
+        loss = ((gt.from_numpy(x) @ ours).tanh() - gt.from_numpy(y)) ** 2
+        expected = ((torch.from_numpy(x) @ theirs).tanh() - torch.from_numpy(y)) ** 2
+        loss.mean().backward()
+        expected.mean().backward()
+        np.testing.assert_allclose(loss.data.numpy(), expected.detach().numpy(), rtol=1e-4, atol=1e-6)
+        assert ours.grad is not None
+        assert theirs.grad is not None
+        with gt.no_grad():
+            ours = (ours - 0.5 * ours.grad).requires_grad_()
+        theirs = (theirs - 0.5 * theirs.grad).detach().requires_grad_()

@@ -1,0 +1,126 @@
+"""The repository itself: what the documents say is true, and what is installed is pinned."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+
+
+def normal(name: str) -> str:
+    """A package's name as pip compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+PINS = {
+    normal(name): version
+    for name, version in re.findall(
+        r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE
+    )
+}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def python_blocks(document: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+
+
+def test_the_readmes_code_runs(tmp_path: Path):
+    first, training, kernel = python_blocks(ROOT / "README.md")
+    kernel = kernel.replace(
+        "triton_viz.launch()", "triton_viz.launch(port=0, block=False, open_browser=False)"
+    )
+    for name, code, expected in (
+        ("gt_tour.py", first + training, "[ 6  8 10 12]"),
+        ("kernel.py", kernel, "(3, 0, 0) Store out 4"),
+    ):
+        (tmp_path / name).write_text(code)
+        done = subprocess.run(
+            [sys.executable, name], cwd=tmp_path, capture_output=True, text=True, timeout=100
+        )
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_link_to_files_that_exist_and_name_targets_that_exist(document: Path):
+    text = document.read_text()
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#]+)", prose):
+        assert target.startswith("https://") or (document.parent / target).exists(), target
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for named in re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE):
+        assert named in targets, named
+
+
+def test_make_help_lists_every_target():
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for target in phony[1].split():
+        assert re.search(rf"make {target} +\S", done.stdout), target
+
+
+def test_everything_that_is_asked_for_is_pinned_exactly():
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    asked = [re.match(r"[A-Za-z0-9_.-]+", requirement) for group in groups for requirement in group]
+    for name in asked:
+        assert name
+        assert normal(name[0]) in PINS, name[0]
+    assert (PINS["torch"], PINS["triton"]) == ("2.13.0", "3.9.0")
+    assert "torch==2.13.0" in PROJECT["dependencies"], (
+        "exact here too: an install without constraints is safe"
+    )
+
+
+def test_extras_entry_points_and_types_are_declared():
+    assert {"test", "jax", "ray", "nki"} <= set(PROJECT["optional-dependencies"])
+    for package in ("gt", "triton_viz"):
+        assert (ROOT / package / "py.typed").exists()
+    for target in PROJECT["scripts"].values():
+        module, _, function = target.partition(":")
+        assert callable(getattr(__import__(module, fromlist=[function]), function))
+
+
+def test_the_wheel_carries_the_page_and_the_type_markers(tmp_path: Path):
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            tmp_path,
+            ROOT,
+        ],
+        check=True,
+        capture_output=True,
+        timeout=100,
+    )
+    (wheel,) = tmp_path.glob("tapestry-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"gt/py.typed", "triton_viz/py.typed", "triton_viz/static/index.html"} <= set(names)
+    assert any(re.fullmatch(r"triton_viz/static/assets/.+\.js", name) for name in names)
+    assert not any(name.startswith(("tests/", "benchmarks/", "examples/", "tools/")) for name in names)
+
+
+def test_packages_do_not_import_each_other():
+    for package, forbidden in (("gt", "triton_viz"), ("triton_viz", "gt")):
+        for path in (ROOT / package).rglob("*.py"):
+            assert not re.search(rf"^\s*(import|from) {forbidden}\b", path.read_text(), re.MULTILINE), path
+
+
+def test_no_package_module_is_empty():
+    for package in ("gt", "triton_viz"):
+        for path in (ROOT / package).rglob("*.py"):
+            assert path.read_text().strip(), path

@@ -1,0 +1,538 @@
+"""The specification's surface: every file, class, function, flag, variable and snippet it names.
+
+What is not there yet is an expected failure, and says what it comes with. The marks are strict: when the
+thing arrives its test passes, that fails the run, and the mark has to go.
+"""
+
+import importlib
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+GT_CORE = "comes with GT's server and nn"
+SHARDING = "comes with sharding"
+HOT_PATHS = "comes with hot paths"
+VIZ_CORE = "comes with the grid executor"
+SANITIZER = "comes with sanitizer and profiler"
+VISUALIZER = "comes with the visualizer"
+NKI = "comes with the NKI backend"
+
+
+def named(entries: Mapping[str, str | None]) -> list[Any]:
+    """Parameters from a table of names: None for what exists, the reason for what does not yet."""
+    return [
+        pytest.param(name, id=name, marks=pytest.mark.xfail(strict=True, reason=reason) if reason else ())
+        for name, reason in entries.items()
+    ]
+
+
+FILES = {
+    # the layout
+    "gt/__init__.py": None,
+    "gt/ops/__init__.py": None,
+    "gt/debug.py": None,
+    "gt/errors.py": None,
+    "gt/config.py": None,
+    "gt/client/tensor.py": None,
+    "gt/client/client.py": None,
+    "gt/client/autograd.py": None,
+    "gt/client/nn.py": GT_CORE,
+    "gt/client/optim.py": GT_CORE,
+    "gt/client/signals.py": SHARDING,
+    "gt/dispatcher/dispatcher.py": None,
+    "gt/dispatcher/tensor_handle.py": None,
+    "gt/dispatcher/instruction_stream.py": None,
+    "gt/dispatcher/sharding_modifier.py": SHARDING,
+    "gt/worker/worker.py": None,
+    "gt/worker/__main__.py": GT_CORE,
+    "gt/worker/hotpath_detector.py": HOT_PATHS,
+    "gt/worker/engine/base.py": None,
+    "gt/worker/engine/pytorch.py": None,
+    "gt/worker/engine/numpy.py": None,
+    "gt/worker/engine/jax.py": GT_CORE,
+    "gt/transport/protocol.py": None,
+    "gt/transport/connection.py": None,
+    "gt/server/__main__.py": GT_CORE,
+    "triton_viz/core/trace.py": None,
+    "triton_viz/core/client.py": None,
+    "triton_viz/core/patch.py": None,
+    "triton_viz/core/data.py": None,
+    "triton_viz/core/config.py": None,
+    "triton_viz/dsls/__init__.py": None,
+    "triton_viz/clients/__init__.py": None,
+    "triton_viz/clients/utils.py": None,
+    "triton_viz/clients/tracer/tracer.py": None,
+    "triton_viz/clients/profiler/profiler.py": SANITIZER,
+    "triton_viz/clients/sanitizer/sanitizer.py": SANITIZER,
+    "triton_viz/visualizer/interface.py": None,
+    "triton_viz/visualizer/draw.py": None,
+    "triton_viz/visualizer/analysis.py": None,
+    "triton_viz/visualizer/tooltip.py": VISUALIZER,
+    "triton_viz/static/index.html": None,
+    "frontend/GLOSSARY.md": None,
+    "frontend/ops": None,
+    # scripts and examples
+    "demo.py": None,
+    "simple_launch.py": GT_CORE,
+    "test_simple.py": GT_CORE,
+    "test_grad.py": GT_CORE,
+    "examples/show_stats.py": GT_CORE,
+    # benchmarks
+    "benchmarks/README.md": None,
+    "benchmarks/pytorch_baseline.py": GT_CORE,
+    "benchmarks/gt_benchmark.py": GT_CORE,
+    "benchmarks/compare.py": GT_CORE,
+    # tests
+    "tests/conftest.py": None,
+    "tests/test_numerics.py": None,
+    "tests/test_autograd.py": None,
+    "tests/test_operations.py": GT_CORE,
+    "tests/test_nn.py": GT_CORE,
+    "tests/test_multi_client.py": GT_CORE,
+    "tests/test_varying_batch_sizes.py": GT_CORE,
+    "tests/test_sharding.py": SHARDING,
+    "tests/test_distributed_matmul_patterns.py": SHARDING,
+    "tests/test_tape_dump.py": None,
+    "tests/test_hotpath_in_logs.py": HOT_PATHS,
+    # docs
+    "docs/writing-a-stream-modifier.md": GT_CORE,
+    "docs/writing-a-client.md": VIZ_CORE,
+    "docs/adding-a-record.md": VIZ_CORE,
+    "docs/adding-a-visualization.md": VISUALIZER,
+}
+
+
+@pytest.mark.parametrize("path", named(FILES))
+def test_file_exists(path: str):
+    assert (ROOT / path).exists()
+
+
+NAMES = {
+    # gt: what users type
+    "gt:tensor": None,
+    "gt:from_numpy": None,
+    "gt:zeros": None,
+    "gt:randn": None,
+    "gt:connect": GT_CORE,
+    "gt.debug:get_tape": None,
+    "gt.debug:print_tape": None,
+    "gt.debug:get_worker_stats": None,
+    "gt.debug:print_worker_stats": None,
+    "gt.client.tensor:Tensor": None,
+    **{
+        f"gt.client.tensor:Tensor.{name}": None
+        for name in (
+            *("__add__", "__sub__", "__mul__", "__truediv__", "__matmul__", "__gt__"),
+            *("relu", "sigmoid", "tanh", "exp", "log", "sum", "mean", "backward", "data", "numpy"),
+            *("_binary_op", "_unary_op"),
+        )
+    },
+    "gt.client.autograd:AutogradGraph": None,
+    **{
+        f"gt.client.nn:{name}": GT_CORE
+        for name in (
+            *("Module", "Module.parameters", "Module.forward", "Linear"),
+            *("mse_loss", "binary_cross_entropy", "cross_entropy_loss", "relu", "sigmoid", "tanh"),
+        )
+    },
+    # gt: the stream
+    "gt.dispatcher.dispatcher:Dispatcher": None,
+    "gt.dispatcher.dispatcher:Dispatcher._recv_from_worker": None,
+    "gt.dispatcher.tensor_handle:TensorHandle": None,
+    "gt.dispatcher.tensor_handle:ShardInfo": SHARDING,
+    "gt.dispatcher.instruction_stream:InstructionStream": None,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier": SHARDING,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.process": SHARDING,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.get_stats": SHARDING,
+    "gt.worker.worker:Worker": None,
+    "gt.worker.hotpath_detector:HotPathDetector": HOT_PATHS,
+    "gt.worker.hotpath_detector:HotPathDetector.process": HOT_PATHS,
+    "gt.worker.hotpath_detector:HotPathDetector.get_stats": HOT_PATHS,
+    "gt.transport.protocol:WorkerHotPathStart": HOT_PATHS,
+    "gt.transport.protocol:WorkerHotPathEnd": HOT_PATHS,
+    "gt.transport.protocol:ShardOp": SHARDING,
+    "gt.transport.protocol:MatmulOp": SHARDING,
+    "gt.transport.protocol:ReduceOp": SHARDING,
+    "tests.test_numerics:test_addition": None,
+    # triton_viz: core
+    "triton_viz:trace": None,
+    "triton_viz.core.trace:trace": None,
+    "triton_viz.core.trace:launches": None,
+    "triton_viz.core.trace:_normalize_client": None,
+    "triton_viz.core.trace:TritonTrace": None,
+    "triton_viz.core.trace:TritonTrace.run": None,
+    "triton_viz.core.trace:TritonTrace.__call__": None,
+    "triton_viz.core.trace:NKITrace": NKI,
+    "triton_viz.core.client:Client": None,
+    **{
+        f"triton_viz.core.client:Client.{name}": None
+        for name in (
+            *("pre_run_callback", "post_run_callback", "arg_callback", "grid_callback", "grid_idx_callback"),
+            *("register_op_callback", "finalize"),
+        )
+    },
+    **{
+        f"triton_viz.core.client:Client.{name}": VIZ_CORE
+        for name in ("register_for_loop_callback", "pre_warmup_callback", "post_warmup_callback", "lock_fn")
+    },
+    "triton_viz.core.client:ClientManager.add_clients": None,
+    "triton_viz.core.client:ClientManager.patch_run": None,
+    "triton_viz.core.client:ClientManager.finalize": None,
+    "triton_viz.core.client:OpCallbacks": None,
+    "triton_viz.core.patch:PatchOp": None,
+    "triton_viz.core.patch:patch_op": None,
+    "triton_viz.core.patch:patch_calls": None,
+    "triton_viz.core.patch:patch_for_loop": VIZ_CORE,
+    "triton_viz.core.data:Launch": None,
+    "triton_viz.core.data:Op": None,
+    "triton_viz.core.data:Load": None,
+    "triton_viz.core.data:Store": None,
+    "triton_viz.core.data:Dot": None,
+    "triton_viz.core.config:cfg": None,
+    "triton_viz.core.config:cfg.num_sms": VIZ_CORE,
+    "triton_viz.dsls:OPERATION_REGISTRY": None,
+    # triton_viz: clients and page
+    "triton_viz.clients:Tracer": None,
+    "triton_viz.clients:Profiler": SANITIZER,
+    "triton_viz.clients:Sanitizer": SANITIZER,
+    "triton_viz.visualizer.interface:update_global_data": None,
+    "triton_viz.visualizer.draw:get_visualization_data": None,
+    "triton_viz.visualizer.draw:collect_launch": None,
+    "triton_viz.visualizer.analysis:analyze_records": None,
+}
+
+
+@pytest.mark.parametrize("name", named(NAMES))
+def test_name_exists(name: str):
+    module, _, path = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+
+
+PARAMETERS = {
+    "gt:tensor requires_grad": None,
+    "gt:from_numpy requires_grad": None,
+    "gt.worker.worker:Worker backend": None,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding": SHARDING,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier shard_threshold": SHARDING,
+    "gt.dispatcher.tensor_handle:ShardInfo axis": SHARDING,
+    "gt.dispatcher.tensor_handle:ShardInfo num_shards": SHARDING,
+    "gt.dispatcher.tensor_handle:ShardInfo shard_index": SHARDING,
+    "triton_viz.core.trace:trace client": None,
+    "triton_viz.core.trace:trace backend": None,
+    "triton_viz.core.client:OpCallbacks before_callback": None,
+    "triton_viz.core.client:OpCallbacks after_callback": None,
+    "triton_viz.core.client:OpCallbacks op_overrider": None,
+}
+
+
+@pytest.mark.parametrize("name", named(PARAMETERS))
+def test_parameter_exists(name: str):
+    module, path, parameter = re.split("[: ]", name)
+    assert parameter in inspect.signature(getattr(importlib.import_module(module), path)).parameters
+
+
+ATTRIBUTES = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier tensor_sharded": SHARDING}
+
+
+@pytest.mark.parametrize("name", named(ATTRIBUTES))
+def test_instance_has(name: str):
+    module, path, attribute = re.split("[: ]", name)
+    assert hasattr(getattr(importlib.import_module(module), path)(), attribute)
+
+
+CLIENT_NAMES = {"tracer": None, "profiler": SANITIZER, "sanitizer": SANITIZER}
+
+
+@pytest.mark.parametrize("name", named(CLIENT_NAMES))
+def test_client_can_be_chosen_by_name(name: str):
+    from triton_viz.core.trace import _normalize_client
+
+    assert name == _normalize_client(name).NAME
+
+
+BACKENDS = {"triton": None, "nki": NKI}
+
+
+@pytest.mark.parametrize("name", named(BACKENDS))
+def test_backend_is_registered(name: str):
+    from triton_viz.dsls import OPERATION_REGISTRY
+
+    assert OPERATION_REGISTRY[name].operations
+
+
+# What each does is tested beside it (test_tape_dump.py); here, that none is missing.
+VARIABLES = {
+    "GT_VERBOSE": None,
+    "GT_DEBUG_CLIENT": None,
+    "GT_DEBUG_DISPATCHER": None,
+    "GT_DEBUG_WORKER": None,
+    "GT_DEBUG_COMPILE": HOT_PATHS,
+    "GT_AUTO_COMPILE": HOT_PATHS,
+    "GT_INSTRUCTION_LOG": None,
+}
+
+
+@pytest.mark.parametrize("name", named(VARIABLES))
+def test_variable_is_documented_where_it_is_read(name: str):
+    from gt import config
+
+    assert name in (config.__doc__ or "")
+
+
+STATISTICS = {
+    "total_instructions": None,
+    "hot_instructions": HOT_PATHS,
+    "unique_sequences": HOT_PATHS,
+    "hot_sequences": HOT_PATHS,
+}
+
+
+@pytest.mark.parametrize("name", named(STATISTICS))
+def test_worker_statistics_hold(name: str):
+    import gt
+
+    (gt.ones(2) + 1).tolist()
+    assert all(name in stats for stats in gt.debug.get_worker_stats().values())
+
+
+ENDPOINTS = {"/api/data": None, "/api/op_code": VISUALIZER}
+
+
+@pytest.mark.parametrize("url", named(ENDPOINTS))
+def test_endpoint_exists(url: str):
+    from triton_viz.visualizer.interface import create_app
+
+    assert url in {rule.rule for rule in create_app().url_map.iter_rules()}
+
+
+PAYLOAD = {"visualization_data": None, "raw_tensor_data": VISUALIZER, "sbuf_events": NKI}
+
+
+@pytest.mark.parametrize("field", named(PAYLOAD))
+@pytest.mark.usefixtures("no_launches")
+def test_the_page_receives(field: str):
+    from examples import vector_add
+    from triton_viz.visualizer.interface import create_app
+
+    vector_add.run()
+    data = create_app().test_client().get("/api/data").get_json()
+    assert field in data
+    if field == "visualization_data":
+        assert all(op["uuid"] and op["type"] for op in data[field])
+
+
+COMMANDS = {
+    "gt.server -p": GT_CORE,
+    "gt.worker --host": GT_CORE,
+    "gt.worker -p": GT_CORE,
+    "simple_launch --no-test": GT_CORE,
+    "simple_launch --workers": GT_CORE,
+}
+
+
+@pytest.mark.parametrize("command", named(COMMANDS))
+def test_command_has_the_flag(command: str):
+    module, flag = command.split()
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"], capture_output=True, text=True, cwd=ROOT, timeout=60
+    )
+    assert done.returncode == 0
+    assert re.search(rf"(^|\W){flag}\b", done.stdout)
+
+
+INSTRUCTION_NAMES = {
+    "BinaryOp": None,
+    "WorkerBinaryOp": None,
+    "CreateTensor": None,
+    "WorkerHotPathStart": HOT_PATHS,
+}
+
+
+@pytest.mark.parametrize("name", named(INSTRUCTION_NAMES))
+def test_the_instruction_log_calls_it(name: str, tmp_path: Path):
+    log = tmp_path / "gt.log"
+    code = "import gt\nx = gt.randn(8)\nfor _ in range(100): y = (x + x).relu().sum()\ny.item()"
+    run_python(code, GT_INSTRUCTION_LOG=str(log))
+    assert re.search(rf"\| {name}\b", log.read_text())
+
+
+def run_python(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | environment,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# --- snippets: what the documents show being typed, each in our own words, each a program of its own ---
+
+
+def auto_server() -> None:
+    import gt
+
+    left, right = gt.tensor([1, 2, 3, 4]), gt.tensor([5, 6, 7, 8])
+    assert (left + right).data.numpy().tolist() == [6, 8, 10, 12]
+
+
+def autograd_of_whole_numbers() -> None:
+    import gt
+
+    a = gt.tensor([1, 2, 3], requires_grad=True)
+    a.relu().sum().backward()
+    assert a.grad.data.numpy().tolist() == [1, 1, 1]  # type: ignore[union-attr]
+
+
+def module_with_parameters_and_a_training_step() -> None:
+    import gt
+    from gt.client import nn  # type: ignore[attr-defined]
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(10, 20), nn.Linear(20, 1)
+            self._parameters = self.fc1.parameters() + self.fc2.parameters()
+
+        def forward(self, x: Any) -> Any:
+            return self.fc2(self.fc1(x).relu())
+
+    model = Model()
+    nn.mse_loss(model(gt.randn(10)), gt.zeros(1)).backward()
+    assert len(model.parameters()) == 4
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def connecting_where_nobody_listens_is_a_clear_error() -> None:
+    import gt
+
+    with pytest.raises(gt.errors.GTError, match="localhost:9"):
+        gt.connect("localhost:9")  # type: ignore[attr-defined]
+
+
+def worker_statistics() -> None:
+    import gt
+
+    x = gt.randn(100, 100)
+    y = x @ x
+    y.numpy()
+    assert gt.debug.get_worker_stats()
+    gt.debug.print_worker_stats()
+
+
+def a_large_tensor_has_its_whole_shape() -> None:
+    import gt
+
+    gt.zeros(1, 1)
+    assert gt.randn(128, 64).data.numpy().shape == (128, 64)
+
+
+def gradient_of_relu_equals_pytorchs() -> None:
+    import numpy as np
+    import torch
+
+    import gt
+
+    theirs = torch.randn(10, 10, requires_grad=True)
+    torch.relu(theirs).sum().backward()
+    ours = gt.from_numpy(theirs.detach().numpy(), requires_grad=True)
+    ours.relu().sum().backward()
+    assert np.allclose(theirs.grad.numpy(), ours.grad.data.numpy())  # type: ignore[union-attr]
+
+
+def a_sum_is_a_number_without_dimensions() -> None:
+    import gt
+
+    assert gt.randn(10, 10).sum().data.numpy().shape == ()
+
+
+def a_sum_equals_pytorchs() -> None:
+    import numpy as np
+    import torch
+
+    import gt
+
+    data = np.random.randn(10, 10).astype(np.float32)
+    assert np.allclose(gt.from_numpy(data).sum().data.numpy(), torch.from_numpy(data).sum().item(), atol=1e-4)
+
+
+def the_log_set_from_inside_the_program_holds_the_matmul() -> None:
+    import os
+    import tempfile
+    from pathlib import Path
+
+    import gt
+
+    log = Path(tempfile.mkdtemp()) / "debug.log"
+    os.environ["GT_INSTRUCTION_LOG"] = str(log)
+    (gt.randn(128, 64) @ gt.randn(64, 32)).numpy()
+    text = log.read_text()
+    for wanted in ("tensor_id", "WORKER_SEND", "op=matmul", "CreateTensor"):
+        assert wanted in text, wanted
+
+
+def the_autograd_tape() -> None:
+    import gt
+
+    y = (gt.ones(2, requires_grad=True) * 2).sum()
+    assert len(gt.debug.get_tape()) == 2
+    gt.debug.print_tape()
+    del y
+
+
+SNIPPETS: dict[Callable[[], None], str | None] = {
+    auto_server: None,
+    autograd_of_whole_numbers: None,
+    module_with_parameters_and_a_training_step: GT_CORE,
+    connecting_where_nobody_listens_is_a_clear_error: GT_CORE,
+    worker_statistics: None,
+    a_large_tensor_has_its_whole_shape: None,
+    gradient_of_relu_equals_pytorchs: None,
+    a_sum_is_a_number_without_dimensions: None,
+    a_sum_equals_pytorchs: None,
+    the_log_set_from_inside_the_program_holds_the_matmul: None,
+    the_autograd_tape: None,
+}
+
+
+@pytest.mark.parametrize("name", named({snippet.__name__: reason for snippet, reason in SNIPPETS.items()}))
+def test_snippet_runs_in_a_fresh_program(name: str):
+    run_python(f"from tests.test_seed_surface import {name}; {name}()")
+
+
+SCRIPTS = {
+    "demo.py": None,
+    "simple_launch.py": GT_CORE,
+    "test_grad.py": GT_CORE,
+    "examples/show_stats.py": GT_CORE,
+    "benchmarks/pytorch_baseline.py": GT_CORE,
+    "benchmarks/gt_benchmark.py": GT_CORE,
+    "benchmarks/compare.py": GT_CORE,
+}
+
+
+@pytest.mark.parametrize("script", named(SCRIPTS))
+def test_script_runs_by_itself(script: str):
+    done = subprocess.run(
+        [sys.executable, Path(script).name],
+        capture_output=True,
+        text=True,
+        cwd=(ROOT / script).parent,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout

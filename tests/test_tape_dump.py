@@ -1,0 +1,110 @@
+"""The instruction log and the debug output: one line per instruction, and silence by default."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gt
+from gt.client import Client
+
+SCRIPT = "import gt; a = gt.tensor([1.0, 2.0]); print((a + a).sum().item())"
+LINE = re.compile(
+    r"^ *\d+\.\d{3}s \| #\d{4,} \| (RECV|SEND|WORKER_SEND|WORKER_RECV|CONNECT|DISCONNECT) *"
+    r"\| (CLIENT|WORKER) \S+ *\| \w* *\| +\S+(B|KB|MB) \| .*$"
+)
+
+
+def run(**environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GT_")}
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=clean | environment
+    )
+
+
+def test_the_log_has_one_line_per_instruction_and_hop(tmp_path: Path):
+    log = tmp_path / "gt.log"
+    run(GT_INSTRUCTION_LOG=str(log))
+    lines = log.read_text().splitlines()
+    assert all(LINE.match(line) for line in lines)
+
+    fields = [[field.strip() for field in line.split("|")] for line in lines]
+    assert [f[1] for f in fields] == [f"#{n:04d}" for n in range(len(fields))]
+    assert (fields[0][2], fields[-1][2]) == ("CONNECT", "DISCONNECT")
+    hops = [(event, command) for _, _, event, _, command, *_ in fields]
+    way = [("RECV", "BinaryOp"), ("WORKER_SEND", "WorkerBinaryOp"), ("WORKER_RECV", "WorkerBinaryOp")]
+    places = [hops.index(hop) for hop in way]
+    assert places == sorted(places)
+    assert [c for e, c in hops if e == "RECV" and c != "FreeTensor"] == [
+        "CreateTensor",
+        "BinaryOp",
+        "ReduceOp",
+        "GetData",
+    ]
+    text = log.read_text()
+    assert "tensor_id=1 op=add inputs=0,0" in text
+    assert "success=True" in text
+
+
+def test_the_log_may_be_asked_for_after_the_import(tmp_path: Path, monkeypatch, client: Client):
+    gt.ones(1).tolist()
+    log = tmp_path / "late.log"
+    monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
+    (gt.ones(2) + 1).tolist()
+    monkeypatch.delenv("GT_INSTRUCTION_LOG")
+    gt.ones(3).tolist()
+    assert log.read_text().count("op=add") == 2
+    assert "op=full" in log.read_text()
+    assert log.read_text().count("RECV         | CLIENT") < 6
+
+
+def test_a_failure_can_be_found_in_the_log(tmp_path: Path, monkeypatch, client: Client):
+    log = tmp_path / "gt.log"
+    monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
+    with pytest.raises(gt.errors.WorkerError):
+        gt.ones(1 << 45).tolist()
+    assert re.search(r"WORKER_RECV .*FAILED full\(\) failed on auto_worker", log.read_text())
+
+
+def test_gt_is_silent_by_default():
+    done = run()
+    assert (done.stdout, done.stderr) == ("6.0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("variable", "expected"),
+    [
+        ("GT_VERBOSE", "[gt] dispatcher ready"),
+        ("GT_DEBUG_CLIENT", "[gt client] Op(result=1, op='add'"),
+        ("GT_DEBUG_DISPATCHER", "[gt dispatcher] client c1 connected"),
+        ("GT_DEBUG_WORKER", "[gt worker] auto_worker: WorkerOp("),
+    ],
+)
+def test_each_flag_shows_its_layer_and_no_other(variable: str, expected: str):
+    shown = run(**{variable: "1"}).stderr
+    assert expected in shown
+    assert {line.split("]")[0] for line in shown.splitlines()} == {expected.split("]")[0]}
+    assert run(**{variable: "0"}).stderr == ""
+
+
+def test_uploaded_data_is_described_not_dumped():
+    assert "<float32 [2], 8 bytes>" in run(GT_DEBUG_CLIENT="1").stderr
+
+
+def test_recent_lines_are_kept_and_bounded():
+    from gt.dispatcher.instruction_stream import KEPT, InstructionStream
+
+    stream = InstructionStream()
+    for _ in range(KEPT + 5):
+        stream.add("CONNECT", "CLIENT c1")
+    assert len(stream.recent) == KEPT
+    assert stream.recent[-1].sequence == KEPT + 4
+
+
+def test_print_worker_stats(capsys: pytest.CaptureFixture[str], client: Client):
+    gt.ones(2).tolist()
+    gt.debug.print_worker_stats()
+    assert re.search(r"auto_worker\n.*total_instructions +\d+", capsys.readouterr().out, re.DOTALL)

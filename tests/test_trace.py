@@ -1,0 +1,341 @@
+"""Tracing: kernels compute what they should, records say what they did, and nothing stays patched."""
+
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import triton.language as tl
+from triton.runtime.interpreter import GridExecutor, InterpretedFunction, interpreter_builder
+from triton.runtime.jit import JITFunction
+
+import triton_viz
+from tests import kernels
+from triton_viz.clients import Tracer
+from triton_viz.core.client import Client, ClientManager, OpCallbacks
+from triton_viz.core.data import Dot, Launch, Load, Op, Store
+from triton_viz.core.trace import TritonTrace
+from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.errors import AccessError, KernelError, UnsupportedError
+
+pytestmark = pytest.mark.usefixtures("no_launches")
+
+
+def line_of(kernel: JITFunction, text: str) -> int:
+    """The line of a kernel's source that holds this text."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    (found,) = [first + n for n, line in enumerate(lines) if text in line]
+    return found
+
+
+def accesses(launch: Launch) -> list[Load | Store]:
+    return [record for record in launch.records if isinstance(record, Load | Store)]
+
+
+def traced_add(n: int = 10, block: int = 4) -> Launch:
+    x, y, out = torch.arange(n) * 1.0, torch.ones(n), torch.zeros(n)
+    triton_viz.trace()(kernels.add)[(triton_cdiv(n, block),)](x, y, out, n, BLOCK=block)
+    torch.testing.assert_close(out, x + y)
+    return triton_viz.launches[-1]
+
+
+def triton_cdiv(n: int, block: int) -> int:
+    return -(-n // block)
+
+
+def test_a_launch_says_what_ran():
+    launch = traced_add()
+    assert (launch.kernel, launch.grid) == ("add", (3, 1, 1))
+    assert [(t.name, t.shape, t.dtype) for t in launch.tensors] == [
+        (name, (10,), "float32") for name in ("x", "y", "out")
+    ]
+    assert launch.file == kernels.__file__
+    assert "tl.store(out + at" in launch.source
+
+
+def test_every_program_leaves_its_loads_and_stores_in_order():
+    launch = traced_add()
+    assert [type(r).__name__ + ":" + r.tensor for r in accesses(launch) if r.program == (1, 0, 0)] == [
+        "Load:x",
+        "Load:y",
+        "Store:out",
+    ]
+    for record in accesses(launch):
+        first = record.program[0] * 4
+        np.testing.assert_array_equal(record.offsets, np.arange(first, first + 4))
+        np.testing.assert_array_equal(record.mask, np.arange(first, first + 4) < 10)
+
+
+def test_records_name_the_source_line():
+    launch = traced_add()
+    store = line_of(kernels.add, "tl.store")
+    assert {r.call_path[-1].line for r in launch.records} == {store}
+    assert {Path(r.call_path[0].file).name for r in launch.records} == {"kernels.py"}
+
+
+def test_a_nested_function_shows_the_whole_call_path():
+    x, out = torch.randn(3, 5), torch.zeros(3)
+    triton_viz.trace()(kernels.row_norm)[(3,)](x, out, 5, BLOCK=8)
+    torch.testing.assert_close(out, x.norm(dim=1))
+    load = triton_viz.launches[-1].records[0]
+    assert isinstance(load, Load)
+    assert [site.function for site in load.call_path] == ["row_norm", "load_row"]
+    assert [site.line for site in load.call_path] == [
+        line_of(kernels.row_norm, "load_row("),
+        line_of(kernels.load_row, "tl.load("),
+    ]
+
+
+def test_matmul_over_a_two_dimensional_grid():
+    a, b, c = torch.randn(32, 48), torch.randn(48, 64), torch.zeros(32, 64)
+    triton_viz.trace()(kernels.matmul)[lambda args: (2, 4)](a, b, c, 32, 64, 48, TILE=16)
+    torch.testing.assert_close(c, a @ b)
+    launch = triton_viz.launches[-1]
+    assert launch.grid == (2, 4, 1)
+    dots = [r for r in launch.records if isinstance(r, Dot)]
+    assert len(dots) == 2 * 4 * 3
+    assert {(d.left, d.right, d.result) for d in dots} == {((16, 16), (16, 16), (16, 16))}
+
+
+@pytest.mark.parametrize(
+    ("view", "index"),
+    [
+        (lambda base: base.T[:4, :2], lambda r, c: (c, r)),
+        (lambda base: base[2:6, 4:6], lambda r, c: (r + 2, c + 4)),
+        (lambda base: base[::2, ::4][:4, :2], lambda r, c: (r * 2, c * 4)),
+    ],
+    ids=["transposed", "sliced", "stepped"],
+)
+def test_views_map_to_the_right_elements(view, index):
+    base = torch.arange(64.0).reshape(8, 8)
+    x, out = view(base), torch.zeros(4, 2)
+    triton_viz.trace()(kernels.copy_strided)[(1,)](x, out, *x.stride(), ROWS=4, COLUMNS=2)
+    torch.testing.assert_close(out, x)
+    launch = triton_viz.launches[-1]
+    load = launch.records[0]
+    assert isinstance(load, Load)
+    info = launch.tensors[0]
+    assert info.indices(load.offsets).tolist() == [[r, c] for r in range(4) for c in range(2)]
+    for r in range(4):
+        for c in range(2):
+            assert base[index(r, c)] == x[r, c]
+
+
+def test_three_runs_are_three_launches_with_their_own_records():
+    kernel = triton_viz.trace()(kernels.add)
+    x, out = torch.ones(8), torch.zeros(8)
+    for n in (2, 4, 8):
+        kernel[(1,)](x, x, out, n, BLOCK=8)
+    assert triton_viz.launches is __import__("triton_viz.core.trace", fromlist=["launches"]).launches
+    assert [int(accesses(launch)[0].mask.sum()) for launch in triton_viz.launches] == [2, 4, 8]
+    assert len({launch.id for launch in triton_viz.launches}) == 3
+    assert len({id(launch.records) for launch in triton_viz.launches}) == 3
+
+
+class Counter(Client):
+    """Counts ops by type, and keeps the order of its callbacks."""
+
+    NAME = "counter"
+
+    def __init__(self) -> None:
+        self.ops: dict[str, int] = {}
+        self.calls: list[str] = []
+
+    def pre_run_callback(self, fn):
+        self.calls.append("pre_run")
+
+    def post_run_callback(self, fn):
+        self.calls.append("post_run")
+
+    def arg_callback(self, name, arg):
+        self.calls.append(f"arg {name}")
+
+    def grid_callback(self, grid):
+        self.calls.append(f"grid {grid}")
+
+    def grid_idx_callback(self, grid_idx):
+        self.calls.append(f"program {grid_idx}")
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        def count(**arguments):
+            self.ops[op_type.__name__] = self.ops.get(op_type.__name__, 0) + 1
+
+        return OpCallbacks(after_callback=count)
+
+    def finalize(self):
+        return []
+
+
+def test_several_clients_see_every_op():
+    counter = Counter()
+    kernel = triton_viz.trace(client=["tracer", counter])(kernels.add)
+    x, out = torch.ones(8), torch.zeros(8)
+    kernel[(2,)](x, x, out, 8, BLOCK=4)
+    assert counter.ops == {"Load": 4, "Store": 2}
+    assert len(triton_viz.launches[-1].records) == 6
+    assert counter.calls == [
+        "pre_run",
+        *(f"arg {name}" for name in ("x", "y", "out", "n", "BLOCK")),
+        "grid (2, 1, 1)",
+        "program (0, 0, 0)",
+        "program (1, 0, 0)",
+        "post_run",
+    ]
+
+
+def test_an_overrider_replaces_the_op_if_every_client_agrees():
+    class Blind(Counter):
+        NAME = "blind"
+
+        def register_op_callback(self, op_type):
+            return OpCallbacks(op_overrider=lambda *args: None) if op_type is Store else OpCallbacks()
+
+    x, out = torch.ones(4), torch.zeros(4)
+    triton_viz.trace(Blind)(kernels.add)[(1,)](x, x, out, 4, BLOCK=4)
+    assert out.tolist() == [0, 0, 0, 0], "the store was overridden"
+    triton_viz.trace([Blind(), "tracer"])(kernels.add)[(1,)](x, x, out, 4, BLOCK=4)
+    assert out.tolist() == [2, 2, 2, 2], "the tracer needs it done"
+
+
+def test_finalize_is_idempotent():
+    tracer = Tracer()
+    x, out = torch.ones(4), torch.zeros(4)
+    triton_viz.trace(tracer)(kernels.add)[(1,)](x, x, out, 4, BLOCK=4)
+    assert len(tracer.finalize()) == 3
+    assert tracer.finalize() == tracer.finalize()
+    manager = ClientManager([tracer, Tracer()])
+    assert list(manager.clients) == ["tracer"], "one client a name"
+
+
+def test_every_registered_op_has_a_record_type_and_exists():
+    for dsl in OPERATION_REGISTRY.values():
+        for name, (op_type, adapter) in dsl.operations.items():
+            assert issubclass(op_type, Op)
+            assert callable(getattr(dsl.namespace, name))
+            assert callable(adapter)
+
+
+def patched_places() -> list[object]:
+    return [
+        GridExecutor.__call__,
+        JITFunction.__call__,
+        InterpretedFunction.__call__,
+        tl.load,
+        tl.core.load,
+        tl.sum,
+        tl.tensor.__add__,
+        *(name in vars(interpreter_builder) for name in OPERATION_REGISTRY["triton"].operations),
+        "set_grid_idx" in vars(interpreter_builder),
+    ]
+
+
+class Interrupting(Counter):
+    """Behaves as if the user pressed Ctrl-C in the second program."""
+
+    NAME = "interrupting"
+
+    def grid_idx_callback(self, grid_idx):
+        if grid_idx == (1, 0, 0):
+            raise KeyboardInterrupt
+
+
+def test_everything_is_restored_after_success_failure_and_interruption():
+    before = patched_places()
+    traced_add()
+    assert patched_places() == before
+    kept = list(triton_viz.launches)
+
+    with pytest.raises(KernelError):
+        triton_viz.trace()(kernels.raises)[(1,)](torch.ones(4), BLOCK=4)
+    assert patched_places() == before
+
+    x, out = torch.ones(8), torch.zeros(8)
+    with pytest.raises(KeyboardInterrupt):
+        triton_viz.trace(Interrupting)(kernels.add)[(2,)](x, x, out, 8, BLOCK=4)
+    assert patched_places() == before
+    assert triton_viz.launches == kept, "earlier launches are kept"
+    traced_add()
+
+
+def test_a_kernel_that_raises_names_kernel_program_and_line():
+    line = line_of(kernels.raises, "static_assert")
+    with pytest.raises(
+        KernelError, match=rf"kernels\.py:{line}: kernel raises, program \(0, 0, 0\): .*BLOCK is"
+    ):
+        triton_viz.trace()(kernels.raises)[(1,)](torch.ones(4), BLOCK=4)
+
+
+def test_a_wild_pointer_is_an_error_not_a_crash_and_touches_nothing():
+    room = torch.zeros(16)
+    x, y, out = torch.ones(10), torch.ones(10), room[:10]
+    line = line_of(kernels.add_unmasked, "tl.store")
+    with pytest.raises(
+        AccessError, match=rf"kernels\.py:{line}: kernel add_unmasked, program \(2, 0, 0\).*mask"
+    ):
+        triton_viz.trace()(kernels.add_unmasked)[(3,)](x, y, out, 10, BLOCK=4)
+    assert room[10:].tolist() == [0] * 6
+    with pytest.raises(IndexError):
+        triton_viz.trace(Counter)(kernels.add_unmasked)[(3,)](x, y, out, 10, BLOCK=4)
+
+
+def test_a_fully_masked_access_touches_no_tensor():
+    x, out = torch.ones(4), torch.zeros(4)
+    triton_viz.trace()(kernels.add)[(2,)](x, x, out, 4, BLOCK=4)
+    last = triton_viz.launches[-1].records[-1]
+    assert isinstance(last, Store)
+    assert (last.program, last.tensor, last.mask.any()) == ((1, 0, 0), "", np.False_)
+
+
+def test_bad_input_says_what_to_do():
+    with pytest.raises(UnsupportedError, match=r"put @triton_viz\.trace"):
+        triton_viz.trace()(lambda: None)
+    with pytest.raises(UnsupportedError, match="'racer' is not a client: give 'tracer'"):
+        triton_viz.trace("racer")
+    with pytest.raises(UnsupportedError, match="no backend is called 'cuda'"):
+        triton_viz.trace(backend="cuda")
+    kernel = triton_viz.trace()(kernels.add)
+    x = torch.ones(4)
+    with pytest.raises(UnsupportedError, match=r"one to three sizes.*not 4"):
+        kernel[4](x, x, x, 4, BLOCK=4)  # type: ignore[index] - the mistake under test
+    with pytest.raises(TypeError, match=r"add\(\) missing 1 required positional argument: 'BLOCK'"):
+        kernel[(1,)](x, x, x, 4)
+    assert triton_viz.launches == []
+
+
+def test_turned_off_trace_returns_the_kernel_itself(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(triton_viz.config, "enabled", False)
+    assert triton_viz.trace()(kernels.add) is kernels.add
+
+
+def test_the_environment_turns_it_off_and_interpret_mode_changes_nothing():
+    code = (
+        "import triton_viz; from examples.vector_add import vector_add, run\n"
+        "print(type(vector_add).__name__)\n"
+        "if triton_viz.config.enabled: run(); print(len(triton_viz.launches[-1].records))"
+    )
+
+    def output(**environment: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | environment,
+        )
+        return done.stdout.split()
+
+    assert output(TRITON_VIZ_ENABLED="0") == ["JITFunction"]
+    assert output() == output(TRITON_INTERPRET="1") == ["TritonTrace", "12"]
+
+
+def test_a_traced_kernel_can_be_called_by_another(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernels, "square", triton_viz.trace()(kernels.square))
+    assert isinstance(kernels.square, TritonTrace)
+    x, out = torch.randn(2, 4), torch.zeros(2)
+    triton_viz.trace()(kernels.row_norm)[(2,)](x, out, 4, BLOCK=4)
+    torch.testing.assert_close(out, x.norm(dim=1))
+    assert len(triton_viz.launches) == 1, "a nested call is no launch"

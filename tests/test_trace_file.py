@@ -1,0 +1,74 @@
+"""A trace survives a file, and a bad file is refused."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+import triton_viz
+from examples import vector_add
+from triton_viz.core.data import FORMAT, Load, Store
+from triton_viz.errors import TraceFileError
+from triton_viz.visualizer.cli import main
+
+pytestmark = pytest.mark.usefixtures("no_launches")
+
+
+def test_saved_launches_load_equal(tmp_path: Path):
+    vector_add.run()
+    (saved,) = triton_viz.launches
+    triton_viz.save(tmp_path / "trace.tvz")
+    triton_viz.load(tmp_path / "trace.tvz")
+    (loaded,) = triton_viz.launches
+    assert loaded is not saved
+    assert (loaded.kernel, loaded.grid, loaded.tensors) == (saved.kernel, saved.grid, saved.tensors)
+    for one, other in zip(loaded.records, saved.records, strict=True):
+        assert (type(one), one.program, one.call_path) == (type(other), other.program, other.call_path)
+        assert isinstance(one, Load | Store)
+        assert isinstance(other, Load | Store)
+        np.testing.assert_array_equal(one.offsets, other.offsets)
+        np.testing.assert_array_equal(one.mask, other.mask)
+
+
+def test_append_keeps_what_is_there_with_ids_of_its_own(tmp_path: Path):
+    vector_add.run()
+    triton_viz.save(tmp_path / "trace.tvz")
+    triton_viz.load(tmp_path / "trace.tvz", append=True)
+    assert len(triton_viz.launches) == 2
+    assert len({launch.id for launch in triton_viz.launches}) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a trace file"),
+        (b"PNG and so on", "not a trace file"),
+        (msgspec.msgpack.encode({"format": "tapestry trace 0", "launches": []}), "reads 'tapestry trace 1'"),
+        (msgspec.msgpack.encode({"format": FORMAT, "launches": [{"kernel": 3}]}), "damaged"),
+    ],
+)
+def test_a_bad_file_is_refused_and_launches_are_kept(tmp_path: Path, content: bytes, message: str):
+    vector_add.run()
+    path = tmp_path / "bad.tvz"
+    path.write_bytes(content)
+    with pytest.raises(TraceFileError, match=message):
+        triton_viz.load(path)
+    assert len(triton_viz.launches) == 1
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path):
+    vector_add.run()
+    path = tmp_path / "trace.tvz"
+    triton_viz.save(path)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(TraceFileError, match="damaged"):
+        triton_viz.load(path)
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([str(tmp_path / "absent.tvz")]) == 1
+    assert "absent.tvz" in capsys.readouterr().err
+    (tmp_path / "bad.tvz").write_bytes(b"x")
+    assert main([str(tmp_path / "bad.tvz")]) == 1
+    assert "not a trace file" in capsys.readouterr().err
