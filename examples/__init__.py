@@ -1,0 +1,1 @@
+"""Runnable examples. Each file starts with the command that runs it."""
