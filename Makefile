@@ -20,7 +20,7 @@ demo: .venv/.demo ## a one-minute tour of both packages; ends by itself
 
 test: .venv/.test frontend/node_modules/.stamp ## run every test
 	@$(NPM) run --silent test
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 lint: .venv/.lint frontend/node_modules/.stamp ## check formatting, style and types; changes nothing
 	@$(BIN)/ruff format --check .

@@ -1,7 +1,9 @@
 """Fixtures that every test may use."""
 
+import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 import triton_viz
@@ -9,6 +11,10 @@ from gt.client import Client
 from gt.client import client as client_module
 from gt.server import local
 from gt.transport.connection import LocalConnection
+
+# Elsewhere hypothesis looks for new cases every time; in CI the same commit gives the same answer.
+hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("tapestry")
 
 
 @pytest.fixture(params=["pytorch", "numpy"])

@@ -83,23 +83,21 @@ def _compare(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     return Spec(_broadcast(inputs, attrs).shape, "bool")
 
 
-def _subtract(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    spec = _broadcast(inputs, attrs)
-    if spec.dtype == "bool":
-        raise DTypeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use `!=` instead."
-        )
-    return spec
+def _no_bool(what: str, infer: Infer) -> Infer:
+    """The same result, but bools are refused, as PyTorch refuses them."""
 
+    def checked(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
+        if any(x.dtype == "bool" for x in inputs) or isinstance(attrs.get("scalar"), bool):
+            raise DTypeError(f"{what} with a bool tensor is not supported. Convert it first: x.to('int64')")
+        return infer(inputs, attrs)
 
-def _negate(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    if inputs[0].dtype == "bool":
-        raise DTypeError("Negation, the `-` operator, on a bool tensor is not supported.")
-    return inputs[0]
+    return checked
 
 
 def _power(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     spec = _broadcast(inputs, attrs)
+    if spec.dtype == "bool":
+        raise DTypeError("A power of two bool tensors is not supported. Convert one first: x.to('int64')")
     negative = len(inputs) == 1 and not attrs["reflected"] and attrs["scalar"] < 0
     if negative and not dtypes.is_float(spec.dtype):
         raise DTypeError("Integers to negative integer powers are not allowed.")
@@ -212,7 +210,11 @@ def _engines(pytorch: str, numpy: str) -> dict[str, str]:
 
 _ROWS = [
     _binary("add", _broadcast, _partials(lambda g, a, b: g, lambda g, a, b: g)),
-    _binary("sub", _subtract, _partials(lambda g, a, b: g, lambda g, a, b: -g)),
+    _binary(
+        "sub",
+        _no_bool("Subtraction, the `-` operator,", _broadcast),
+        _partials(lambda g, a, b: g, lambda g, a, b: -g),
+    ),
     _binary("mul", _broadcast, _partials(lambda g, a, b: g * b, lambda g, a, b: g * a)),
     _binary("truediv", _divide, _partials(lambda g, a, b: g / b, lambda g, a, b: -g * a / (b * b))),
     _binary("pow", _power, _partials(lambda g, a, b: g * b * a ** (b - 1), _power_of)),
@@ -222,20 +224,20 @@ _ROWS = [
     _binary("le", _compare),
     _binary("eq", _compare),
     _binary("ne", _compare),
-    _unary("neg", "torch.neg", "numpy.negative", lambda g, n: (-g,), _negate),
+    _unary("neg", "torch.neg", "numpy.negative", lambda g, n: (-g,), _no_bool("Negation", _same)),
     _unary("exp", "torch.exp", "numpy.exp", lambda g, n: (g * n.output,)),
     _unary("log", "torch.log", "numpy.log", lambda g, n: (g / n.inputs[0],)),
     _unary("sqrt", "torch.sqrt", "numpy.sqrt", lambda g, n: (g / (2 * n.output),)),
     _unary("tanh", "torch.tanh", "numpy.tanh", lambda g, n: (g * (1 - n.output * n.output),)),
     _unary("sigmoid", "torch.sigmoid", "sigmoid", lambda g, n: (g * n.output * (1 - n.output),)),
-    _unary("relu", "torch.relu", "relu", lambda g, n: (g * (n.inputs[0] > 0),), _same),
+    _unary("relu", "torch.relu", "relu", lambda g, n: (g * (n.inputs[0] > 0),), _no_bool("relu", _same)),
     _unary("cast", "cast", "cast", lambda g, n: (g.to(n.inputs[0].dtype),), _cast),
     Row("sum", "ReduceOp", _sum, _engines("torch.sum", "sum"), _sum_gradient),
     Row("mean", "ReduceOp", _mean, _engines("torch.mean", "mean"), _mean_gradient),
     Row(
         "matmul",
         "BinaryOp",
-        _matmul,
+        _no_bool("matmul", _matmul),
         _engines("torch.matmul", "numpy.matmul"),
         lambda g, n: (g @ n.inputs[1].T, n.inputs[0].T @ g),
     ),
