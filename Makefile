@@ -37,7 +37,7 @@ bench: .venv/.demo ## run the benchmarks (NAMES="gt_matmul ..." for some of them
 	@$(BIN)/python -m benchmarks $(or $(NAMES),--all)
 
 viz: .venv/.demo ## trace an example kernel and open the page on it
-	@$(BIN)/python -m examples.vector_add --show
+	@$(BIN)/python -m examples.matmul --show
 
 page: frontend/node_modules/.stamp ## rebuild the page from frontend/ into triton_viz/static
 	@$(NPM) run --silent build

@@ -36,19 +36,6 @@ def row_norm(x, out, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def matmul(a, b, c, M, N, K, TILE: tl.constexpr):
-    rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    columns = tl.program_id(1) * TILE + tl.arange(0, TILE)
-    total = tl.zeros((TILE, TILE), tl.float32)
-    for k in range(0, K, TILE):
-        inner = k + tl.arange(0, TILE)
-        left = tl.load(a + rows[:, None] * K + inner[None, :])
-        right = tl.load(b + inner[:, None] * N + columns[None, :])
-        total = tl.dot(left, right, total, input_precision="ieee")
-    tl.store(c + rows[:, None] * N + columns[None, :], total)
-
-
-@triton.jit
 def copy_strided(x, out, stride_row, stride_column, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
     tl.store(out + rows * COLUMNS + columns, tl.load(x + rows * stride_row + columns * stride_column))

@@ -14,6 +14,7 @@ from triton.runtime.interpreter import GridExecutor, InterpretedFunction, interp
 from triton.runtime.jit import JITFunction
 
 import triton_viz
+from examples import matmul
 from tests import kernels
 from triton_viz.clients import Tracer
 from triton_viz.core.client import Client, ClientManager, OpCallbacks
@@ -92,7 +93,7 @@ def test_a_nested_function_shows_the_whole_call_path():
 
 def test_matmul_over_a_two_dimensional_grid():
     a, b, c = torch.randn(32, 48), torch.randn(48, 64), torch.zeros(32, 64)
-    triton_viz.trace()(kernels.matmul)[lambda args: (2, 4)](a, b, c, 32, 64, 48, TILE=16)
+    matmul.matmul[lambda args: (2, 4)](a, b, c, 32, 64, 48, TILE=16)
     torch.testing.assert_close(c, a @ b)
     launch = triton_viz.launches[-1]
     assert launch.grid == (2, 4, 1)

@@ -11,7 +11,7 @@ import torch
 from flask.testing import FlaskClient
 
 import triton_viz
-from examples import vector_add
+from examples import matmul, vector_add
 from tests import kernels
 from triton_viz.visualizer import draw
 from triton_viz.visualizer.analysis import analyze_records
@@ -74,8 +74,7 @@ def test_elements_of_a_transposed_view_are_numbered_as_the_user_indexes_them():
 
 
 def test_a_dot_carries_its_shapes(api: FlaskClient):
-    a = torch.ones(16, 16)
-    triton_viz.trace()(kernels.matmul)[(1, 1)](a, a, torch.zeros(16, 16), 16, 16, 16, TILE=16)
+    matmul.run(16, 16, 16)
     ops = api.get("/api/data").get_json()["visualization_data"]
     dot = next(op for op in ops if op["type"] == "Dot")
     assert (dot["left"], dot["right"], dot["result"]) == ([16, 16], [16, 16], [16, 16])

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from flask import Flask, Response, jsonify, request
-from waitress.server import BaseWSGIServer, MultiSocketServer, create_server
+from waitress import wasyncore
+from waitress.server import create_server
 from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 
 from triton_viz.core.data import Launch, Program
@@ -91,14 +92,28 @@ def _parse_program(text: str, launch: Launch) -> Program:
     return x, y, z
 
 
-def serve(port: int = 0) -> tuple[BaseWSGIServer | MultiSocketServer, str]:
-    """A server on loopback, ready and not yet running, and its address; port 0 takes a free one."""
-    try:
-        listener = socket.create_server(("127.0.0.1", port))
-    except OSError as error:
-        raise OSError(f"port {port} is taken: choose another, or 0 for any free one") from error
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    return create_server(create_app(), sockets=[listener], threads=4), address
+class PageServer:
+    """The page on loopback: listening once made, answering while `run` runs."""
+
+    def __init__(self, port: int = 0):
+        try:
+            listener = socket.create_server(("127.0.0.1", port))
+        except OSError as error:
+            raise OSError(f"port {port} is taken: choose another, or 0 for any free one") from error
+        self.address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        # Untyped: its loop, which `stop` has to reach, is not in waitress's types.
+        self._server: Any = create_server(create_app(), sockets=[listener], threads=4)
+
+    def run(self) -> None:
+        """Answer requests until `stop` is called from another thread, or Ctrl-C is pressed."""
+        self._server.run()
+        self._server.task_dispatcher.shutdown()
+        self._server.close()
+
+    def stop(self) -> None:
+        """Make `run` return. May be called from any thread."""
+        # From within the server's own loop: it must not wait on a socket that another thread closes.
+        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map))
 
 
 def launch(port: int = 8000, block: bool = True, open_browser: bool = True) -> str:
@@ -106,15 +121,13 @@ def launch(port: int = 8000, block: bool = True, open_browser: bool = True) -> s
 
     With block=False the page is served from a thread until the program ends.
     """
-    server, address = serve(port)
-    print(f"triton_viz: {len(launches)} launches at {address}" + (" (Ctrl-C stops)" if block else ""))
+    server = PageServer(port)
+    stops = " (Ctrl-C stops)" if block else ""
+    print(f"triton_viz: {len(launches)} launches at {server.address}{stops}", flush=True)
     if open_browser:
-        webbrowser.open(address)
-    if not block:
+        webbrowser.open(server.address)
+    if block:
+        server.run()
+    else:
         threading.Thread(target=server.run, daemon=True).start()
-        return address
-    try:
-        server.run()  # returns on Ctrl-C
-    finally:
-        server.close()
-    return address
+    return server.address

@@ -1,0 +1,13 @@
+// The keyboard: one table of keys. The dialog that `?` opens lists the same ones, in index.html.
+
+/** Calls the action of each key pressed, except where the key has a meaning of its own. */
+export function listenKeys(actions: Record<string, () => void>) {
+  document.addEventListener("keydown", (event) => {
+    const target = event.target as HTMLElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, dialog")) return;
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}

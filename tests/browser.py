@@ -1,0 +1,95 @@
+"""A real browser for the page's tests: Chromium, driven by Playwright, watched for errors."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Route, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+# What a browser would do of its own accord: nothing here may depend on it, or wait for it.
+ARGUMENTS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@dataclasses.dataclass
+class Visit:
+    """A page in the browser, and all that went wrong in it."""
+
+    page: Page
+    errors: list[str] = dataclasses.field(default_factory=list)
+    """What the console and uncaught exceptions said."""
+    failed: list[str] = dataclasses.field(default_factory=list)
+    """Addresses that could not be fetched, or were answered with an error."""
+    outside: list[str] = dataclasses.field(default_factory=list)
+    """Addresses that are not on this machine. They are blocked."""
+
+
+def find_chromium() -> str | None:
+    """Chromium's path: $CHROMIUM, or the first one that is installed."""
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    """A new browser, without a window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def chromium_or_skip() -> contextlib.AbstractContextManager[Browser]:
+    """The same for a test, which is skipped where there is none; on CI that fails instead."""
+    if not find_chromium():
+        reason = f"no browser: none of {', '.join(NAMES)} is installed, and $CHROMIUM is not set"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return chromium()
+
+
+@contextlib.contextmanager
+def visit(browser: Browser, **options: Any) -> Iterator[Visit]:
+    """An empty page that shares nothing with others. `options` are those of Playwright's new_page."""
+    page = browser.new_page(**options)
+    try:
+        yield _watch(page)
+    finally:
+        page.close()
+
+
+def _watch(page: Page) -> Visit:
+    seen = Visit(page)
+
+    def console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            seen.errors.append(message.text)
+
+    def fetch(route: Route, request: Request) -> None:
+        if urlsplit(request.url).hostname == "127.0.0.1":
+            route.continue_()
+        else:
+            seen.outside.append(request.url)
+            route.abort()
+
+    page.on("console", console)
+    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.on("requestfailed", lambda request: seen.failed.append(request.url))
+    page.on("response", lambda response: None if response.ok else seen.failed.append(response.url))
+    page.route("**/*", fetch)
+    return seen
