@@ -5,6 +5,7 @@ import dataclasses
 import json
 import sys
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -50,33 +51,32 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _list() -> None:
-    table = Table(
-        "name", "what", "against", "goal", title="Benchmarks: python -m benchmarks NAME ... or --all"
-    )
+    table = _table("name", "goal", "against", "what", title="python -m benchmarks NAME ..., or --all")
     for entry in sorted(BENCHMARKS.values(), key=lambda entry: entry.name):
-        table.add_row(entry.name, entry.what, entry.reference, str(entry.goal))
+        table.add_row(entry.name, str(entry.goal), entry.reference, entry.what)
     Console().print(table)
 
 
 def _print(results: list[Result]) -> None:
-    table = Table("name", "against", "median", "goal", "", "half of all repeats", "ours", "theirs")
+    table = _table("name", "median", "goal", "", "half of all", "against")
     for result in results:
-        unit = "" if result.goal.endswith("x") else " s"
         table.add_row(
             result.name,
-            result.reference,
-            f"{result.value:.2f}{unit or 'x'}",
+            f"{result.value:.2f}{'x' if result.goal.endswith('x') else ' s'}",
             result.goal,
             "[green]met[/]" if result.met else "[yellow]not yet[/]",
             f"{result.low:.2f} .. {result.high:.2f}",
-            _duration(result.subject_seconds),
-            _duration(result.reference_seconds),
+            result.reference,
         )
     Console().print(table)
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
+def _table(*columns: str, title: str | None = None) -> Table:
+    """Only the words at the end of a line may wrap; names and numbers stay whole."""
+    table = Table(title=title, box=box.SIMPLE, pad_edge=False)
+    for column in columns:
+        table.add_column(column, no_wrap=column not in ("against", "what"))
+    return table
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def run(m: int = 40, n: int = 56, k: int = 48, tile: int = 16) -> torch.Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Trace a tiled matrix product.")
     parser.add_argument("--show", action="store_true", help="open the page on the trace")
-    parser.add_argument("-p", "--port", type=int, default=8000)
+    parser.add_argument("-p", "--port", type=int, help="default: 8000, or any free one")
     options = parser.parse_args()
 
     run()

@@ -38,7 +38,7 @@ def run(n: int = 100, block: int = 32) -> torch.Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Trace a vector addition.")
     parser.add_argument("--show", action="store_true", help="open the page on the trace")
-    parser.add_argument("-p", "--port", type=int, default=8000)
+    parser.add_argument("-p", "--port", type=int, help="default: 8000, or any free one")
     options = parser.parse_args()
 
     run()

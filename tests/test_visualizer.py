@@ -128,6 +128,16 @@ def test_launch_serves_on_loopback_from_a_thread(capsys: pytest.CaptureFixture[s
         urllib.request.urlopen(address + "absent.js", timeout=10)
 
 
+def test_without_a_port_a_free_one_is_taken(monkeypatch: pytest.MonkeyPatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        usual = taken.getsockname()[1]
+        monkeypatch.setattr("triton_viz.visualizer.interface.USUAL_PORT", usual)
+        address = triton_viz.launch(block=False, open_browser=False)
+    assert address != f"http://127.0.0.1:{usual}/"
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        assert answer.status == 200
+
+
 def test_a_taken_port_is_refused_politely():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

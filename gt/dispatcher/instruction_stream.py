@@ -58,9 +58,8 @@ class InstructionStream:
         command, details = _command(about or message), _details(message)
         if about is not None:
             details = f"{_details(about).split()[0]} {details}"
-        size = 0 if message is None else len(protocol.encode(message))
         elapsed = time.monotonic() - self._start
-        entry = Entry(elapsed, self._count, event, source, command, size, details)
+        entry = Entry(elapsed, self._count, event, source, command, protocol.size(message), details)
         self._count += 1
         self.recent.append(entry)
         if self._file is not None:

@@ -114,3 +114,14 @@ decode_client_batch = msgspec.msgpack.Decoder(list[ClientInstruction]).decode
 decode_worker_batch = msgspec.msgpack.Decoder(list[WorkerInstruction]).decode
 decode_reply = msgspec.msgpack.Decoder(Reply).decode
 decode_replies = msgspec.msgpack.Decoder(list[Reply]).decode
+
+
+def size(message: ClientInstruction | WorkerInstruction | Reply | None) -> int:
+    """How many bytes a message takes, counted without copying the data it carries."""
+    if message is None:
+        return 0
+    array: ArrayData | None = getattr(message, "array", None)
+    if array is None:
+        return len(encode(message))
+    empty = msgspec.structs.replace(array, data=b"")
+    return len(encode(msgspec.structs.replace(message, array=empty))) + len(array.data)

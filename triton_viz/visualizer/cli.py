@@ -14,7 +14,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="triton-visualizer", description="Show a saved trace in a web page."
     )
     parser.add_argument("trace", help="a file that triton_viz.save wrote")
-    parser.add_argument("-p", "--port", type=int, default=8000, help="default 8000; 0 takes a free one")
+    parser.add_argument("-p", "--port", type=int, help="default: 8000, or any free one if that is taken")
     parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
     options = parser.parse_args(arguments)
     try:

@@ -17,6 +17,8 @@ from triton_viz.core.trace import launches
 from triton_viz.visualizer import draw
 from triton_viz.visualizer.analysis import analyze_records
 
+HOST = "127.0.0.1"
+USUAL_PORT = 8000
 STATIC = Path(__file__).parents[1] / "static"
 
 _snapshot: tuple[int, int] = (0, 0)
@@ -95,12 +97,9 @@ def _parse_program(text: str, launch: Launch) -> Program:
 class PageServer:
     """The page on loopback: listening once made, answering while `run` runs."""
 
-    def __init__(self, port: int = 0):
-        try:
-            listener = socket.create_server(("127.0.0.1", port))
-        except OSError as error:
-            raise OSError(f"port {port} is taken: choose another, or 0 for any free one") from error
-        self.address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    def __init__(self, port: int | None = None):
+        listener = _listen(port)
+        self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
         # Untyped: its loop, which `stop` has to reach, is not in waitress's types.
         self._server: Any = create_server(create_app(), sockets=[listener], threads=4)
 
@@ -116,10 +115,20 @@ class PageServer:
         self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map))
 
 
-def launch(port: int = 8000, block: bool = True, open_browser: bool = True) -> str:
+def _listen(port: int | None) -> socket.socket:
+    """A socket at this port, and no other; without one, at the usual port or any that is free."""
+    try:
+        return socket.create_server((HOST, USUAL_PORT if port is None else port))
+    except OSError as error:
+        if port is None:
+            return socket.create_server((HOST, 0))
+        raise OSError(f"port {port} is taken: choose another, or 0 for any free one") from error
+
+
+def launch(port: int | None = None, block: bool = True, open_browser: bool = True) -> str:
     """Show the page on this program's launches; the result is its address.
 
-    With block=False the page is served from a thread until the program ends.
+    Without a port it is 8000, or any free one if that is taken. With block=False the page is served from a thread until the program ends.
     """
     server = PageServer(port)
     stops = " (Ctrl-C stops)" if block else ""
