@@ -128,7 +128,8 @@ def _listen(port: int | None) -> socket.socket:
 def launch(port: int | None = None, block: bool = True, open_browser: bool = True) -> str:
     """Show the page on this program's launches; the result is its address.
 
-    Without a port it is 8000, or any free one if that is taken. With block=False the page is served from a thread until the program ends.
+    Without a port it is 8000, or any free one if that is taken. With block=False the page is served from
+    a thread until the program ends.
     """
     server = PageServer(port)
     stops = " (Ctrl-C stops)" if block else ""
