@@ -46,13 +46,13 @@ def train_with_gt() -> str:
     tape = [[field.strip() for field in line.split("|")] for line in log.read_text().splitlines()]
     console.print("  The last matrix product, on its way to the worker and back:")
     product = [fields[-1] for fields in tape if fields[2] == "RECV" and "op=matmul" in fields[-1]][-1]
-    number = product.split()[0].removeprefix("tensor_id=")
+    number = product.split()[0].removeprefix("result=")
     table = Table(box=None, show_header=False, padding=(0, 1), style="dim")
     for _, _, event, _, command, _, details in tape:
-        if "BinaryOp" in command and details.startswith((f"tensor_id={number} ", f"tensor_id=c1_{number} ")):
+        if "BinaryOp" in command and details.startswith((f"result={number} ", f"result=c1_{number} ")):
             table.add_row("", event, details)
     console.print(table)
-    return f"gt trained a model to a loss of {loss.item():.5f}: {len(tape):,} lines on the tape, in {log}"
+    return f"gt trained a model to a loss of {loss.item():.0e}: {len(tape):,} lines on the tape, in {log}"
 
 
 def trace_a_kernel() -> str:

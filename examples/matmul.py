@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 import triton_viz
-from triton_viz.core.data import Load, Store
+from triton_viz.core.data import Access
 
 
 @triton_viz.trace("tracer")
@@ -55,7 +55,7 @@ def main() -> None:
     for record in launch.records:
         if record.program != (2, 1, 0):
             continue
-        if isinstance(record, Load | Store):
+        if isinstance(record, Access):
             index = tensors[record.tensor].indices(record.offsets[record.mask])
             (top, left), (bottom, right) = index.min(axis=0), index.max(axis=0)
             masked = int((~record.mask).sum())

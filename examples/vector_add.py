@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 import triton_viz
-from triton_viz.core.data import Load, Store
+from triton_viz.core.data import Access
 
 
 @triton_viz.trace("tracer")
@@ -45,7 +45,7 @@ def main() -> None:
     launch = triton_viz.launches[-1]
     print(f"{launch.kernel} ran {launch.grid[0]} programs, and left {len(launch.records)} records:")
     for record in launch.records:
-        if isinstance(record, Load | Store):
+        if isinstance(record, Access):
             touched = record.offsets[record.mask]
             print(
                 f"  program {record.program[0]}  {type(record).__name__:<5}  {record.tensor:<3} "

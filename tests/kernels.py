@@ -46,3 +46,52 @@ def raises(x, BLOCK: tl.constexpr):
     value = tl.load(x + tl.arange(0, BLOCK))
     tl.static_assert(BLOCK == 3, "BLOCK is three")
     tl.store(x + tl.arange(0, BLOCK), value)
+
+
+@triton.jit
+def count(x, bins, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(bins + tl.load(x + at, mask=at < n), 1, mask=at < n)
+
+
+@triton.jit
+def first_wins(lock, out):
+    tl.store(out + tl.program_id(0), tl.atomic_cas(lock, 0, 1))
+
+
+@triton.jit
+def copy_by_descriptor(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [16, COLUMNS], [COLUMNS, 1], [ROWS, COLUMNS])
+    target = tl.make_tensor_descriptor(out, [16, COLUMNS], [COLUMNS, 1], [ROWS, COLUMNS])
+    row = tl.program_id(0) * ROWS
+    target.store([row, 0], source.load([row, 0]))
+
+
+@triton.jit
+def copy_described(source, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    tl.store(out + rows * COLUMNS + columns, source.load([0, 0]))
+
+
+@triton.jit
+def add_pair(pair, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(pair[0] + at) + tl.load(pair[1] + at))
+
+
+@triton.jit
+def shift(x, out, by, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at + by))
+
+
+@triton.jit
+def choose(x, y, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(tl.where(at < 2, x + at, y + at)))
+
+
+@triton.jit
+def read_wide(x, out):
+    wide = x.to(tl.pointer_type(tl.int64))
+    tl.store(out, tl.load(wide + 1).to(tl.float32))

@@ -86,6 +86,13 @@ def test_backward_twice_needs_retain_graph():
         y.backward()
 
 
+def test_the_gradient_of_the_output_may_be_an_array(client: Client):
+    x = gt.ones(2, requires_grad=True)
+    (x * 3).backward(np.array([1, 2]))
+    assert x.grad is not None
+    assert x.grad.tolist() == [3, 6]
+
+
 def test_backward_says_what_is_missing():
     with pytest.raises(GraphError, match="only for scalar outputs, and this tensor has shape \\[2\\]"):
         (gt.ones(2, requires_grad=True) * 2).backward()

@@ -95,8 +95,8 @@ def test_a_failure_on_the_worker_names_op_shapes_worker_and_the_users_line(clien
     with pytest.raises(WorkerError) as caught:
         y.item()
     message = str(caught.value)
-    assert "full() failed on auto_worker" in message
-    assert f"asked for at {__file__}:" in message
+    assert f"full(), asked for at {__file__}:" in message
+    assert "failed on auto_worker" in message
     assert gt.ones(2).tolist() == [1, 1], "the client and the worker go on"
 
 
@@ -104,6 +104,31 @@ def test_a_failed_result_spreads_with_its_cause_not_as_a_missing_tensor(client: 
     bad = gt.ones(1 << 45) * 2
     with pytest.raises(WorkerError, match="full"):
         (bad.sum() + gt.ones(1)).numpy()
+
+
+def test_a_number_that_cannot_travel_is_refused_at_once_and_loses_nothing(client: Client):
+    x = gt.ones(2)
+    with pytest.raises(OverflowError, match="does not fit in 64 bits"):
+        _ = x + 2**70
+    with pytest.raises(OverflowError, match="does not fit in 64 bits"):
+        gt.full((2,), -(2**64))
+    assert (x + (2**63 - 1)).dtype == "float32"
+    assert x.tolist() == [1, 1]
+
+
+def test_data_that_an_engine_cannot_take_fails_that_tensor_only(client: Client, monkeypatch):
+    worker = dispatcher_of(client).worker
+    assert isinstance(worker, Worker)
+
+    def refuse(array: np.ndarray) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(worker.engine, "put", refuse)
+    bad = gt.tensor([1.0, 2.0])
+    with pytest.raises(WorkerError, match=r"taking in <float32 \[2\], 8 bytes> failed on .*no room"):
+        (bad + 1).tolist()
+    monkeypatch.undo()
+    assert client.fetch(client.create(np.ones(2))).tolist() == [1, 1]
 
 
 def test_an_unknown_tensor_is_a_protocol_error_that_names_it():

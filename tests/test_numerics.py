@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 import gt
 from gt.client import Client
-from gt.errors import DimensionError, DTypeError, GTError, ShapeError
+from gt.errors import DimensionError, DTypeError, ShapeError
 from gt.ops import TABLE, dtypes
 from tests.op_samples import ARITHMETIC, SAMPLES, Sample, ints
 
@@ -81,6 +81,8 @@ def test_creation_agrees_with_pytorch(client: Client):
         (gt.tensor([[1, 2], [3, 4]]), torch.tensor([[1, 2], [3, 4]])),
         (gt.tensor(True), torch.tensor(True)),
         (gt.tensor(np.float64(1.5)), torch.tensor(np.float64(1.5))),
+        (gt.tensor(torch.ones(2, dtype=torch.float64)), torch.ones(2, dtype=torch.float64)),
+        (gt.zeros(np.int64(2), 3), torch.zeros(2, 3)),
     ]
     for ours, theirs in pairs:
         expected = theirs.numpy()
@@ -136,10 +138,12 @@ def test_a_seed_repeats_the_random_numbers_and_two_draws_differ(client: Client):
         (lambda: gt.zeros(-1), ShapeError, "no negative sizes"),
         (lambda: gt.tensor(["a"]), DTypeError, "no dtype is called"),
         (lambda: gt.ones(2).item(), ShapeError, "2 elements"),
+        (lambda: gt.zeros(2.5), TypeError, r"a shape is whole numbers, and this is \(2.5,\)"),  # type: ignore[arg-type]
+        (lambda: gt.manual_seed("a"), TypeError, "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: bool(gt.ones(2)), ShapeError, "ambiguous"),
     ],
 )
-def test_a_mistake_is_reported_at_once_in_pytorchs_words(call, error: type[GTError], message: str):
+def test_a_mistake_is_reported_at_once_in_pytorchs_words(call, error: type[Exception], message: str):
     with pytest.raises(error, match=message):
         call()
 
@@ -151,14 +155,21 @@ def test_errors_are_also_what_pytorch_code_catches():
         gt.ones(3).sum(dim=5)
 
 
-def test_numpy_on_the_left_and_lists_on_the_right(client: Client):
+def test_arrays_on_either_side(client: Client):
     x = gt.tensor([1.0, 2.0])
     difference: Any = np.array([3, 4], np.float32) - x
     assert isinstance(difference, gt.Tensor)
     assert difference.tolist() == [2, 2]
-    np.testing.assert_array_equal((x + [1, 1]).numpy(), [2, 3])
+    assert (x + np.array([1, 1], np.float32)).tolist() == [2, 3]
+    eye: Any = np.eye(2, dtype=np.float32)
+    for product in (eye @ x.reshape(2, 1), (x.reshape(1, 2) @ eye).T):
+        assert isinstance(product, gt.Tensor)
+        assert product.tolist() == [[1], [2]]
+    for other in ("one", [1, 1], None):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            _ = x + other
     with pytest.raises(TypeError, match="unsupported operand"):
-        _ = x + "one"
+        _ = x @ 2
 
 
 def test_reading(client: Client):

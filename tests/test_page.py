@@ -328,6 +328,7 @@ def test_text_can_be_read_in_light_and_in_dark(address: str, seen: Visit, scheme
         "--muted",
         "--load",
         "--store",
+        "--atomic",
         "--dot",
         "--other",
     ]

@@ -41,12 +41,35 @@ def test_the_log_has_one_line_per_instruction_and_hop(tmp_path: Path):
     assert [c for e, c in hops if e == "RECV" and c != "FreeTensor"] == [
         "CreateTensor",
         "BinaryOp",
-        "ReduceOp",
+        "UnaryOp",
         "GetData",
     ]
     text = log.read_text()
-    assert "tensor_id=1 op=add inputs=0,0" in text
-    assert "success=True" in text
+    assert "| tensor_id=0 shape=2 dtype=float32" in text
+    assert "| result=1 op=add left=0 right=0" in text
+    assert "| result=2 op=sum input=1 dim=None keepdim=False" in text
+    assert "| result=c1_1 success=True" in text
+
+
+def test_what_an_op_was_told_is_on_the_tape(tmp_path: Path, monkeypatch, client: Client):
+    log = tmp_path / "gt.log"
+    monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
+    (gt.zeros(2, 3) - 1.5).sum(dim=1).tolist()
+    text = log.read_text()
+    assert "op=full shape=2x3 value=0 dtype=float32" in text
+    assert "op=sub input=0 scalar=1.5 reflected=False" in text
+    assert "op=sum input=1 dim=1 keepdim=False" in text
+
+
+def test_a_log_that_cannot_be_written_is_said_once_and_loses_nothing(monkeypatch, client: Client, capsys):
+    x = gt.ones(2)
+    monkeypatch.setenv("GT_INSTRUCTION_LOG", "/no/such/folder/gt.log")
+    assert (x + 1).tolist() == [2, 2]
+    assert (x + 2).tolist() == [3, 3]
+    expected = (
+        "[gt] no instruction log: GT_INSTRUCTION_LOG=/no/such/folder/gt.log: No such file or directory\n"
+    )
+    assert capsys.readouterr().err == expected
 
 
 def test_the_log_may_be_asked_for_after_the_import(tmp_path: Path, monkeypatch, client: Client):
@@ -66,7 +89,9 @@ def test_a_failure_can_be_found_in_the_log(tmp_path: Path, monkeypatch, client: 
     monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
     with pytest.raises(gt.errors.WorkerError):
         gt.ones(1 << 45).tolist()
-    assert re.search(r"WORKER_RECV .*FAILED full\(\) failed on auto_worker", log.read_text())
+    assert re.search(
+        r"WORKER_RECV .*FAILED full\(\), asked for at \S+, failed on auto_worker", log.read_text()
+    )
 
 
 def test_gt_is_silent_by_default():

@@ -4,21 +4,24 @@ import inspect
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import triton
 import triton.language as tl
 from triton.runtime.interpreter import GridExecutor, InterpretedFunction, interpreter_builder
 from triton.runtime.jit import JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 import triton_viz
 from examples import matmul
 from tests import kernels
 from triton_viz.clients import Tracer
 from triton_viz.core.client import Client, ClientManager, OpCallbacks
-from triton_viz.core.data import Dot, Launch, Load, Op, Store
+from triton_viz.core.data import Access, Atomic, Dot, Launch, Load, Op, Store
 from triton_viz.core.trace import TritonTrace
 from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.errors import AccessError, KernelError, UnsupportedError
@@ -33,8 +36,8 @@ def line_of(kernel: JITFunction, text: str) -> int:
     return found
 
 
-def accesses(launch: Launch) -> list[Load | Store]:
-    return [record for record in launch.records if isinstance(record, Load | Store)]
+def accesses(launch: Launch) -> list[Access]:
+    return [record for record in launch.records if isinstance(record, Access)]
 
 
 def traced_add(n: int = 10, block: int = 4) -> Launch:
@@ -100,6 +103,36 @@ def test_matmul_over_a_two_dimensional_grid():
     dots = [r for r in launch.records if isinstance(r, Dot)]
     assert len(dots) == 2 * 4 * 3
     assert {(d.left, d.right, d.result) for d in dots} == {((16, 16), (16, 16), (16, 16))}
+
+
+def test_atomics_are_records_too_and_are_guarded():
+    bins, x = torch.zeros(4, dtype=torch.int32), torch.tensor([0, 1, 1, 3, 3, 3, 3, 0], dtype=torch.int32)
+    kernel = triton_viz.trace()(kernels.count)
+    kernel[(2,)](x, bins, 8, BLOCK=4)
+    assert bins.tolist() == [2, 2, 0, 4]
+    atomics = [record for record in triton_viz.launches[-1].records if isinstance(record, Atomic)]
+    assert [(record.tensor, record.offsets.tolist()) for record in atomics] == [
+        ("bins", [0, 1, 1, 3]),
+        ("bins", [3, 3, 3, 0]),
+    ]
+    with pytest.raises(AccessError, match=r"kernel count, program \(0, 0, 0\)"):
+        kernel[(2,)](x + 10_000, bins, 8, BLOCK=4)
+    assert bins.tolist() == [2, 2, 0, 4]
+
+
+def test_compare_and_swap_is_an_atomic():
+    lock, out = torch.zeros(1, dtype=torch.int32), torch.zeros(3, dtype=torch.int32)
+    triton_viz.trace()(kernels.first_wins)[(3,)](lock, out)
+    assert (lock.tolist(), out.tolist()) == ([1], [0, 1, 1])
+    assert [type(r).__name__ for r in triton_viz.launches[-1].records] == ["Atomic", "Store"] * 3
+
+
+def test_descriptors_are_loads_and_stores():
+    x, out = torch.arange(256.0).reshape(16, 16), torch.zeros(16, 16)
+    triton_viz.trace()(kernels.copy_by_descriptor)[(4,)](x, out, ROWS=4, COLUMNS=16)
+    torch.testing.assert_close(out, x)
+    load = accesses(triton_viz.launches[-1])[2]
+    assert (type(load), load.tensor, load.offsets.min(), load.offsets.max()) == (Load, "x", 64, 127)
 
 
 @pytest.mark.parametrize(
@@ -283,6 +316,68 @@ def test_a_wild_pointer_is_an_error_not_a_crash_and_touches_nothing():
         triton_viz.trace(Counter)(kernels.add_unmasked)[(3,)](x, y, out, 10, BLOCK=4)
 
 
+def test_an_access_wider_than_what_is_left_is_refused():
+    with pytest.raises(AccessError):
+        triton_viz.trace()(kernels.read_wide)[(1,)](torch.zeros(9, dtype=torch.int8), torch.zeros(2))
+
+
+def test_a_kernel_may_reach_past_its_view_into_the_same_storage():
+    base = torch.arange(8.0)
+    out = torch.zeros(4)
+    triton_viz.trace()(kernels.shift)[(1,)](base[4:], out, -1, BLOCK=4)
+    assert out.tolist() == [3, 4, 5, 6]
+    load = accesses(triton_viz.launches[-1])[0]
+    assert (load.tensor, load.offsets.tolist()) == ("x", [-1, 0, 1, 2])
+
+
+def test_tensors_in_tuples_and_descriptors_are_arguments_too():
+    x, out = torch.arange(4.0), torch.zeros(4)
+    triton_viz.trace()(kernels.add_pair)[(1,)]((x, x), out, BLOCK=4)
+    assert out.tolist() == [0, 2, 4, 6]
+    assert [tensor.name for tensor in triton_viz.launches[-1].tensors] == ["pair[0]", "pair[1]", "out"]
+
+    matrix, out = torch.arange(64.0).reshape(4, 16), torch.zeros(4, 16)
+    described = TensorDescriptor.from_tensor(matrix, [4, 16])
+    triton_viz.trace()(kernels.copy_described)[(1,)](described, out, ROWS=4, COLUMNS=16)
+    torch.testing.assert_close(out, matrix)
+    assert accesses(triton_viz.launches[-1])[0].tensor == "source"
+
+
+def test_one_op_over_two_tensors_is_refused_for_what_it_is():
+    x, y, out = torch.ones(4), torch.ones(4), torch.zeros(4)
+    with pytest.raises(AccessError, match="one op reaches into x and y at once"):
+        triton_viz.trace()(kernels.choose)[(1,)](x, y, out, BLOCK=4)
+
+
+def test_threads_take_turns_and_leave_nothing_patched():
+    before = patched_places()
+    kernel = triton_viz.trace()(kernels.add)
+    wrong = []
+
+    def launch() -> None:
+        for n in range(1, 6):
+            x, out = torch.full((8,), float(n)), torch.zeros(8)
+            kernel[(2,)](x, x, out, 8, BLOCK=4)
+            if out.tolist() != [2.0 * n] * 8:
+                wrong.append(out)
+
+    threads = [threading.Thread(target=launch) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert [len(launch.records) for launch in triton_viz.launches] == [6] * 20
+    assert patched_places() == before
+
+
+def test_arithmetic_in_narrow_floats_comes_with_a_warning():
+    x, out = torch.ones(4, dtype=torch.bfloat16), torch.zeros(4, dtype=torch.bfloat16)
+    with pytest.warns(UserWarning, match="raw bits of bfloat16"):
+        triton_viz.trace()(kernels.shift)[(1,)](x, out, 0, BLOCK=4)
+    assert out.tolist() == [1, 1, 1, 1]
+
+
 def test_a_fully_masked_access_touches_no_tensor():
     x, out = torch.ones(4), torch.zeros(4)
     triton_viz.trace()(kernels.add)[(2,)](x, x, out, 4, BLOCK=4)
@@ -292,8 +387,13 @@ def test_a_fully_masked_access_touches_no_tensor():
 
 
 def test_bad_input_says_what_to_do():
-    with pytest.raises(UnsupportedError, match=r"put @triton_viz\.trace"):
+    with pytest.raises(UnsupportedError, match=r"write @triton_viz\.trace\(\) above @triton\.jit"):
         triton_viz.trace()(lambda: None)
+    tune = triton.autotune(configs=[triton.Config({"BLOCK": 4})], key=["n"])
+    with pytest.raises(UnsupportedError, match=r"Autotuned and .* cannot be traced yet"):
+        triton_viz.trace()(tune(kernels.add))
+    with pytest.raises(UnsupportedError, match=r"Autotuned and .* cannot be traced yet"):
+        tune(triton_viz.trace()(kernels.add))
     with pytest.raises(UnsupportedError, match="'racer' is not a client: give 'tracer'"):
         triton_viz.trace("racer")
     with pytest.raises(UnsupportedError, match="no backend is called 'cuda'"):
@@ -302,6 +402,9 @@ def test_bad_input_says_what_to_do():
     x = torch.ones(4)
     with pytest.raises(UnsupportedError, match=r"one to three sizes.*not 4"):
         kernel[4](x, x, x, 4, BLOCK=4)  # type: ignore[index] - the mistake under test
+    for grid in ((2.7,), (-1,)):
+        with pytest.raises(UnsupportedError, match="sizes are whole numbers"):
+            kernel[grid](x, x, x, 4, BLOCK=4)  # type: ignore[index] - the mistake under test
     with pytest.raises(TypeError, match=r"add\(\) missing 1 required positional argument: 'BLOCK'"):
         kernel[(1,)](x, x, x, 4)
     assert triton_viz.launches == []

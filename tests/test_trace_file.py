@@ -8,7 +8,7 @@ import pytest
 
 import triton_viz
 from examples import vector_add
-from triton_viz.core.data import FORMAT, Load, Store
+from triton_viz.core.data import FORMAT, Access
 from triton_viz.errors import TraceFileError
 from triton_viz.visualizer.cli import main
 
@@ -25,8 +25,8 @@ def test_saved_launches_load_equal(tmp_path: Path):
     assert (loaded.kernel, loaded.grid, loaded.tensors) == (saved.kernel, saved.grid, saved.tensors)
     for one, other in zip(loaded.records, saved.records, strict=True):
         assert (type(one), one.program, one.call_path) == (type(other), other.program, other.call_path)
-        assert isinstance(one, Load | Store)
-        assert isinstance(other, Load | Store)
+        assert isinstance(one, Access)
+        assert isinstance(other, Access)
         np.testing.assert_array_equal(one.offsets, other.offsets)
         np.testing.assert_array_equal(one.mask, other.mask)
 
@@ -44,7 +44,7 @@ def test_append_keeps_what_is_there_with_ids_of_its_own(tmp_path: Path):
     [
         (b"", "not a trace file"),
         (b"PNG and so on", "not a trace file"),
-        (msgspec.msgpack.encode({"format": "tapestry trace 0", "launches": []}), "reads 'tapestry trace 1'"),
+        (msgspec.msgpack.encode({"format": "tapestry trace 9", "runs": []}), "reads 'tapestry trace 1'"),
         (msgspec.msgpack.encode({"format": FORMAT, "launches": [{"kernel": 3}]}), "damaged"),
     ],
 )
@@ -55,6 +55,16 @@ def test_a_bad_file_is_refused_and_launches_are_kept(tmp_path: Path, content: by
     with pytest.raises(TraceFileError, match=message):
         triton_viz.load(path)
     assert len(triton_viz.launches) == 1
+
+
+def test_a_mask_that_does_not_fit_is_refused(tmp_path: Path):
+    vector_add.run()
+    record = triton_viz.launches[0].records[0]
+    assert isinstance(record, Access)
+    triton_viz.launches[0].records[0] = msgspec.structs.replace(record, mask=record.mask[:-1])
+    triton_viz.save(tmp_path / "trace.tvz")
+    with pytest.raises(TraceFileError, match="a mask of vector_add does not fit"):
+        triton_viz.load(tmp_path / "trace.tvz")
 
 
 def test_a_truncated_file_is_refused(tmp_path: Path):
@@ -72,3 +82,6 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "bad.tvz").write_bytes(b"x")
     assert main([str(tmp_path / "bad.tvz")]) == 1
     assert "not a trace file" in capsys.readouterr().err
+    triton_viz.save(tmp_path / "good.tvz")
+    assert main([str(tmp_path / "good.tvz"), "-p", "99999", "--no-browser"]) == 1
+    assert "99999 is no port: they go from 0 to 65535" in capsys.readouterr().err

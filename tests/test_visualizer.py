@@ -48,9 +48,15 @@ def test_data_holds_the_selected_program_only(api: FlaskClient):
     assert data["tensors"][0] == {"name": "x", "shape": [100], "dtype": "float32"}
 
 
-def test_every_launch_can_be_picked(api: FlaskClient):
+def test_another_sites_name_for_this_machine_is_refused(api: FlaskClient):
+    assert api.get("/api/launches", headers={"Host": "evil.example"}).status_code == 400
+    assert api.get("/api/launches", headers={"Host": "localhost:8000"}).status_code == 200
+
+
+def test_every_launch_can_be_picked_and_the_newest_is_first_choice(api: FlaskClient):
     vector_add.run()
     vector_add.run(n=8)
+    assert api.get("/api/data").get_json()["tensors"][0]["shape"] == [8]
     ids = [launch.id for launch in triton_viz.launches]
     for id, size in zip(ids, (100, 8), strict=True):
         data = api.get(f"/api/data?launch={id}").get_json()

@@ -1,6 +1,7 @@
 // Which renderer shows which op type. A new type is one more file here, and one more line below.
 
 import type { Op } from "../src/types";
+import { atomic } from "./atomic";
 import { dot } from "./dot";
 import { load } from "./load";
 import type { Renderer } from "./renderer";
@@ -10,6 +11,7 @@ import { unknown } from "./unknown";
 const RENDERERS = new Map<string, Renderer>([
   ["Load", load],
   ["Store", store],
+  ["Atomic", atomic],
   ["Dot", dot],
 ]);
 

@@ -42,7 +42,7 @@ export interface Op {
   line: number;
 }
 
-/** A load or a store. `elements` are positions in the tensor flattened in row-major order. */
+/** A load, a store or an atomic. `elements` are positions in the tensor flattened in row-major order. */
 export interface Access extends Op {
   tensor: string;
   elements: number[];

@@ -3,12 +3,12 @@
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from gt.client.client import current
-from gt.client.tensor import Number, Tensor, as_shape, check_dtype, create, upload
+from gt.client.tensor import Number, Size, Tensor, as_shape, check_dtype, check_number, create, upload
 from gt.errors import DTypeError
 from gt.ops import dtypes
 
@@ -26,7 +26,7 @@ def tensor(data: Any, dtype: str | None = None, requires_grad: bool = False) -> 
     array = np.asarray(data)
     if dtype is None:
         dtype = array.dtype.name
-        if not isinstance(data, np.ndarray | np.generic):
+        if not hasattr(data, "dtype"):
             dtype = {"float64": "float32"}.get(dtype, dtype)
         if requires_grad and dtype in dtypes.DTYPES and not dtypes.is_float(dtype):
             dtype = "float32"
@@ -44,16 +44,16 @@ def full(
     shape: Sequence[int], value: Number, dtype: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of one value everywhere."""
-    dtype = check_dtype(dtype or dtypes.of_scalar(value))
+    dtype = check_dtype(dtype or dtypes.of_scalar(check_number(value)))
     return create(current(), "full", requires_grad, shape=as_shape((shape,)), value=value, dtype=dtype)
 
 
-def zeros(*shape: int | Sequence[int], dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+def zeros(*shape: Size, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """A tensor of zeros."""
     return full(as_shape(shape), 0, dtype, requires_grad)
 
 
-def ones(*shape: int | Sequence[int], dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+def ones(*shape: Size, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """A tensor of ones."""
     return full(as_shape(shape), 1, dtype, requires_grad)
 
@@ -64,18 +64,18 @@ def arange(start: Number, end: Number | None = None, step: Number = 1, dtype: st
         start, end = 0, start
     if step == 0:
         raise ValueError("step must be nonzero")
-    whole = all(isinstance(n, int) for n in (start, end, step))
+    whole = all(isinstance(check_number(n), int) for n in (start, end, step))
     dtype = check_dtype(dtype or ("int64" if whole else "float32"))
     shape = (max(0, math.ceil((end - start) / step)),)
     return create(current(), "arange", shape=shape, start=start, step=step, dtype=dtype)
 
 
-def rand(*shape: int | Sequence[int], dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+def rand(*shape: Size, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """Random numbers, evenly spread over [0, 1)."""
     return _random("rand", as_shape(shape), dtype, requires_grad)
 
 
-def randn(*shape: int | Sequence[int], dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+def randn(*shape: Size, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
     """Random numbers from the standard normal distribution."""
     return _random("randn", as_shape(shape), dtype, requires_grad)
 
@@ -83,6 +83,8 @@ def randn(*shape: int | Sequence[int], dtype: str = "float32", requires_grad: bo
 def manual_seed(seed: int) -> None:
     """Start the random numbers over: the same seed gives the same numbers, on every engine."""
     global _seed, _draws
+    if not isinstance(seed, int):
+        raise TypeError(f"a seed is a whole number, and this is {seed!r}")
     _seed, _draws = seed, itertools.count()
 
 

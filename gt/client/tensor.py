@@ -1,7 +1,8 @@
 """The tensor that users hold: an id, a shape, a dtype, and gradient state. Never data, never a place."""
 
+import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from gt.errors import DTypeError, GraphError, ShapeError
 from gt.ops import TABLE, Spec, dtypes, shapes
 
 Number = bool | int | float
+Size = SupportsIndex | Sequence[SupportsIndex]
+"""Part of a shape, or a whole one: `f(2, 3)` and `f((2, 3))` mean the same."""
 
 
 class RemoteValue:
@@ -67,8 +70,8 @@ class Tensor:
     def _binary_op(self, op: str, other: Any, reflected: bool = False) -> "Tensor":
         """`self op other`, or `other op self` if reflected; other may be a number or an array."""
         if isinstance(other, bool | int | float):
-            return self._apply(op, scalar=other, reflected=reflected)
-        if isinstance(other, np.ndarray | np.generic | list | tuple):
+            return self._apply(op, scalar=check_number(other), reflected=reflected)
+        if isinstance(other, np.ndarray | np.generic):
             other = upload(self._value.client, np.asarray(other))
         if not isinstance(other, Tensor):
             return NotImplemented
@@ -128,11 +131,14 @@ class Tensor:
         return self._unary_op("neg")
 
     def __matmul__(self, other: Any) -> "Tensor":
-        return self.matmul(other) if isinstance(other, Tensor) else NotImplemented
+        return NotImplemented if isinstance(other, bool | int | float) else self._binary_op("matmul", other)
+
+    def __rmatmul__(self, other: Any) -> "Tensor":
+        return self._binary_op("matmul", other, reflected=True)
 
     def matmul(self, other: "Tensor") -> "Tensor":
         """The matrix product, also written `a @ b`."""
-        return self._apply("matmul", other)
+        return self @ other
 
     def exp(self) -> "Tensor":
         """e to the power of each element."""
@@ -195,19 +201,19 @@ class Tensor:
             )
         return self.transpose(0, 1)
 
-    def reshape(self, *shape: int | Sequence[int]) -> "Tensor":
+    def reshape(self, *shape: Size) -> "Tensor":
         """The same elements in another shape; one size may be -1."""
         return self._apply("reshape", shape=shapes.reshape(self.shape, as_shape(shape)))
 
     view = reshape
 
-    def expand(self, *shape: int | Sequence[int]) -> "Tensor":
+    def expand(self, *shape: Size) -> "Tensor":
         """This tensor repeated along its dimensions of size 1; -1 keeps a size."""
         return self._apply("expand", shape=shapes.expand(self.shape, as_shape(shape)))
 
     # --- gradients ---
 
-    def backward(self, gradient: "Tensor | None" = None, retain_graph: bool = False) -> None:
+    def backward(self, gradient: "Tensor | np.ndarray | None" = None, retain_graph: bool = False) -> None:
         """Compute the gradient of this tensor by every leaf it came from, and add it to their `grad`."""
         if not self.requires_grad:
             raise GraphError(
@@ -222,6 +228,8 @@ class Tensor:
                 )
             attrs = {"shape": self.shape, "value": 1, "dtype": self.dtype}
             gradient = create(self._value.client, "full", **attrs)
+        elif not isinstance(gradient, Tensor):
+            gradient = upload(self._value.client, np.asarray(gradient, self.dtype))
         if gradient.shape != self.shape:
             raise ShapeError(
                 f"Mismatch in shape: the gradient has shape {list(gradient.shape)} "
@@ -305,12 +313,20 @@ class Tensor:
         return f"tensor({values}{dtype}{grad})"
 
 
-def as_shape(sizes: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:
-    """A shape given as `f(2, 3)` or as `f((2, 3))`."""
-    given = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    if not isinstance(given, Sequence) or not all(isinstance(n, int) for n in given):
-        raise TypeError(f"a shape is whole numbers, and this is {given!r}")
-    return tuple(n for n in given if isinstance(n, int))
+def as_shape(sizes: tuple[Size, ...]) -> tuple[int, ...]:
+    """The shape that was given, in one piece or in several."""
+    given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], Sequence) else sizes
+    try:
+        return tuple(operator.index(n) for n in given)  # type: ignore[arg-type] - it raises on what is none
+    except TypeError:
+        raise TypeError(f"a shape is whole numbers, and this is {given!r}") from None
+
+
+def check_number(value: Number) -> Number:
+    """A number, if it can travel."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise OverflowError(f"{value} does not fit in 64 bits, which is what an integer has here")
+    return value
 
 
 def check_grad(dtype: str, requires_grad: bool) -> bool:

@@ -1,11 +1,12 @@
 """The tape: every instruction that passes the dispatcher, one line each.
 
-    1.608s | #0011 | RECV         | CLIENT c1       | BinaryOp        |     117B | tensor_id=2 op=add
+    1.608s | #0011 | RECV  | CLIENT c1  | BinaryOp  | 117B | result=2 op=add left=0 right=1
 
 The most recent lines are always kept in memory. `GT_INSTRUCTION_LOG=FILE` also writes them all to a
 file; it may be set at any time.
 """
 
+import sys
 import time
 from collections import deque
 from typing import NamedTuple, TextIO
@@ -71,8 +72,14 @@ class InstructionStream:
         if path != self._path:
             self.close()
             self._path = path
-            # Line buffered: the tape is complete up to a crash, which is when it is read.
-            self._file = open(path, "a", buffering=1) if path else None  # noqa: PTH123, SIM115
+            try:
+                # Line buffered: the tape is complete up to a crash, which is when it is read.
+                self._file = open(path, "a", buffering=1) if path else None  # noqa: PTH123, SIM115
+            except OSError as error:
+                # Said once for each path: a log that cannot be written must not stop the program.
+                print(
+                    f"[gt] no instruction log: GT_INSTRUCTION_LOG={path}: {error.strerror}", file=sys.stderr
+                )
 
     def close(self) -> None:
         """Close the log file."""
@@ -98,16 +105,22 @@ def _details(message: Message | None) -> str:
     match message:
         case None:
             return ""
-        case protocol.Op(result, op, inputs) | protocol.WorkerOp(result, op, inputs):
-            return f"tensor_id={result} op={op} inputs={','.join(map(str, inputs))}"
+        case protocol.Op(result, op, inputs, attrs) | protocol.WorkerOp(result, op, inputs, attrs):
+            key = "tensor_id" if TABLE[op].kind == "CreateTensor" else "result"
+            names = ("left", "right") if len(inputs) == 2 else ("input",)
+            fields = {key: result, "op": op, **dict(zip(names, inputs, strict=False)), **attrs}
+            return " ".join(f"{name}={_field(value)}" for name, value in fields.items())
         case protocol.CreateTensor(result, array) | protocol.WorkerCreateTensor(result, array):
-            return (
-                f"tensor_id={result} shape={'x'.join(map(str, array.shape)) or 'scalar'} dtype={array.dtype}"
-            )
+            return f"tensor_id={result} shape={_field(array.shape)} dtype={array.dtype}"
         case protocol.Ack(error=error) | protocol.Data(error=error):
             return "success=True" if error is None else f"FAILED {error.splitlines()[0]}"
         case _:
             return f"tensor_id={message.tensor}"
+
+
+def _field(value: object) -> str:
+    """A value without spaces: a shape is `128x64`, and that of a number `()`."""
+    return "x".join(map(str, value)) or "()" if isinstance(value, list | tuple) else str(value)
 
 
 def _bytes(size: int) -> str:

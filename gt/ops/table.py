@@ -45,7 +45,7 @@ class Row:
 
     name: str
     kind: str
-    """What the instruction log calls it: BinaryOp, UnaryOp, ReduceOp, ShapeOp or CreateTensor."""
+    """What the instruction log calls it: BinaryOp, UnaryOp, ShapeOp or CreateTensor."""
     infer: Infer
     """The result's shape and dtype from the inputs', or the error a PyTorch user expects."""
     engines: dict[str, str]
@@ -175,9 +175,17 @@ def _partials(left: Callable, right: Callable) -> Gradient:
     return gradient
 
 
-def _power_of(g: Any, a: Any, b: Any) -> Any:
-    """d(a**b)/db. The logarithm of a number is a number."""
-    return g * a**b * (math.log(a) if isinstance(a, int | float) else a.log())
+def _power_by_base(g: Any, a: Any, b: Any) -> Any:
+    # A power of 0 is constant, also at 0, where the formula would be 0 times infinity.
+    return g * 0 if isinstance(b, int | float) and b == 0 else g * b * a ** (b - 1)
+
+
+def _power_by_exponent(g: Any, a: Any, b: Any) -> Any:
+    if not isinstance(a, int | float):
+        return g * a**b * a.log()
+    if a == 0:
+        return g * 0
+    return g * a**b * (math.log(a) if a > 0 else math.nan)
 
 
 def _sum_gradient(g: Any, node: Node) -> tuple[Any, ...]:
@@ -187,7 +195,7 @@ def _sum_gradient(g: Any, node: Node) -> tuple[Any, ...]:
 
 def _mean_gradient(g: Any, node: Node) -> tuple[Any, ...]:
     (spread,) = _sum_gradient(g, node)
-    return (spread * (node.output.numel() / node.inputs[0].numel()),)
+    return (spread * (node.output.numel() / max(node.inputs[0].numel(), 1)),)
 
 
 # --- rows ---
@@ -217,7 +225,7 @@ _ROWS = [
     ),
     _binary("mul", _broadcast, _partials(lambda g, a, b: g * b, lambda g, a, b: g * a)),
     _binary("truediv", _divide, _partials(lambda g, a, b: g / b, lambda g, a, b: -g * a / (b * b))),
-    _binary("pow", _power, _partials(lambda g, a, b: g * b * a ** (b - 1), _power_of)),
+    _binary("pow", _power, _partials(_power_by_base, _power_by_exponent)),
     _binary("gt", _compare),
     _binary("ge", _compare),
     _binary("lt", _compare),
@@ -232,8 +240,8 @@ _ROWS = [
     _unary("sigmoid", "torch.sigmoid", "sigmoid", lambda g, n: (g * n.output * (1 - n.output),)),
     _unary("relu", "torch.relu", "relu", lambda g, n: (g * (n.inputs[0] > 0),), _no_bool("relu", _same)),
     _unary("cast", "cast", "cast", lambda g, n: (g.to(n.inputs[0].dtype),), _cast),
-    Row("sum", "ReduceOp", _sum, _engines("torch.sum", "sum"), _sum_gradient),
-    Row("mean", "ReduceOp", _mean, _engines("torch.mean", "mean"), _mean_gradient),
+    Row("sum", "UnaryOp", _sum, _engines("torch.sum", "sum"), _sum_gradient),
+    Row("mean", "UnaryOp", _mean, _engines("torch.mean", "mean"), _mean_gradient),
     Row(
         "matmul",
         "BinaryOp",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from gt.config import debug
@@ -46,34 +47,40 @@ class Worker:
     def execute(self, instruction: protocol.WorkerInstruction) -> protocol.Reply:
         """Carry out one instruction."""
         match instruction:
-            case protocol.WorkerOp():
-                self.tensors[instruction.result] = value = self._run(instruction)
-                return protocol.Ack(value.message if isinstance(value, Failure) else None)
-            case protocol.WorkerCreateTensor():
-                self.tensors[instruction.result] = self.engine.put(instruction.array.unpack())
+            case protocol.WorkerOp(result, op, names, attrs, where):
+                inputs = [self.tensors[name] for name in names]
+                failed = next((value for value in inputs if isinstance(value, Failure)), None)
+                if failed is None:
+                    shapes = ", ".join(str(list(value.shape)) for value in inputs)
+                    what = f"{op}({shapes}), asked for at {where},"
+                    self.tensors[result] = self._try(what, lambda: self.engine.run(TABLE[op], inputs, attrs))
+                else:
+                    self.tensors[result] = failed
+                return _ack(self.tensors[result])
+            case protocol.WorkerCreateTensor(result, array):
+                what = f"taking in {array!r}"
+                self.tensors[result] = self._try(what, lambda: self.engine.put(array.unpack()))
+                return _ack(self.tensors[result])
+            case protocol.WorkerFreeTensor(tensor):
+                del self.tensors[tensor]
                 return protocol.Ack()
-            case protocol.WorkerFreeTensor():
-                del self.tensors[instruction.tensor]
-                return protocol.Ack()
-            case protocol.WorkerGetData():
-                value = self.tensors[instruction.tensor]
+            case protocol.WorkerGetData(tensor):
+                value = self.tensors[tensor]
+                if not isinstance(value, Failure):
+                    value = self._try(
+                        "giving out data", lambda: protocol.ArrayData.of(self.engine.get(value))
+                    )
                 if isinstance(value, Failure):
                     return protocol.Data(0, None, value.message)
-                return protocol.Data(0, protocol.ArrayData.of(self.engine.get(value)))
+                return protocol.Data(0, value)
 
-    def _run(self, instruction: protocol.WorkerOp) -> Any:
-        inputs = [self.tensors[name] for name in instruction.inputs]
-        for value in inputs:
-            if isinstance(value, Failure):
-                return value
+    def _try(self, what: str, compute: Callable[[], Any]) -> Any:
+        """A value, or the Failure to compute it."""
         try:
-            return self.engine.run(TABLE[instruction.op], inputs, instruction.attrs)
-        except Exception as error:  # noqa: BLE001 - the engine's errors are the user's, and reach them as data
-            shapes = ", ".join(str(list(value.shape)) for value in inputs)
-            return Failure(
-                f"{instruction.op}({shapes}) failed on {self.name} ({self.engine_name}): "
-                f"{type(error).__name__}: {error}\n  asked for at {instruction.where}"
-            )
+            return compute()
+        except Exception as error:  # noqa: BLE001 - whatever the engine raises reaches the user, as data
+            where = f"{self.name} ({self.engine_name})"
+            return Failure(f"{what} failed on {where}: {type(error).__name__}: {error}")
 
     def get_stats(self) -> dict[str, Any]:
         """What this worker has done and what it holds."""
@@ -82,3 +89,7 @@ class Worker:
             "total_instructions": self.total_instructions,
             "tensors": len(self.tensors),
         }
+
+
+def _ack(value: Any) -> protocol.Ack:
+    return protocol.Ack(value.message if isinstance(value, Failure) else None)

@@ -97,8 +97,7 @@ class ClientManager:
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """An argument of the launch. Tensors become the memory that the kernel may touch."""
-        if hasattr(arg, "data_ptr"):
-            self.tensors.append(TensorInfo.of(name, arg))
+        self.tensors += [TensorInfo.of(path, tensor) for path, tensor in _tensors_in(name, arg)]
         for client in self.clients.values():
             client.arg_callback(name, arg)
 
@@ -113,3 +112,14 @@ class ClientManager:
         self.program = grid_idx
         for client in self.clients.values():
             client.grid_idx_callback(grid_idx)
+
+
+def _tensors_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:
+    """An argument's tensors: itself, a tuple's members (`x[0]`), or the one that a descriptor describes."""
+    if hasattr(arg, "data_ptr"):
+        yield name, arg
+    elif isinstance(arg, tuple | list):
+        for position, member in enumerate(arg):
+            yield from _tensors_in(f"{name}[{position}]", member)
+    elif hasattr(arg, "base"):
+        yield from _tensors_in(name, arg.base)

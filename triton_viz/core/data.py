@@ -34,11 +34,15 @@ class TensorInfo(msgspec.Struct, frozen=True):
     """In elements, as in PyTorch."""
     dtype: str
     address: int
+    """Of its first element."""
     itemsize: int
+    storage: tuple[int, int]
+    """From which address to which reaches the memory it is a view of."""
 
     @classmethod
     def of(cls, name: str, tensor: Any) -> "TensorInfo":
         """What a trace keeps of a torch tensor."""
+        storage = tensor.untyped_storage()
         return cls(
             name=name,
             shape=tuple(tensor.shape),
@@ -46,12 +50,15 @@ class TensorInfo(msgspec.Struct, frozen=True):
             dtype=str(tensor.dtype).removeprefix("torch."),
             address=tensor.data_ptr(),
             itemsize=tensor.element_size(),
+            storage=(storage.data_ptr(), storage.data_ptr() + storage.nbytes()),
         )
 
     def indices(self, offsets: np.ndarray) -> np.ndarray:
         """The index of each element, one row each, from its distance to the first one in elements.
 
-        Views, transposes and slices come out right: the largest stride is taken off first.
+        The largest stride is taken off first, so transposes, slices and steps come out right. A distance
+        that is no element of the view has an index outside its shape. Where strides overlap, one distance is
+        several elements, and this is one of them.
         """
         index = np.zeros((offsets.size, len(self.shape)), np.int64)
         left = offsets.ravel().astype(np.int64)
@@ -69,21 +76,26 @@ class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Where in the source, the kernel's own line first, then the functions it called."""
 
 
-class Load(Op, frozen=True, tag=True, kw_only=True):
-    """Elements read from a tensor. Where the mask is false nothing was read."""
+class Access(Op, frozen=True, tag=True, kw_only=True):
+    """Elements of a tensor that were touched. Where the mask is false nothing was."""
 
     tensor: str
+    """Its name in the kernel; empty if the mask is false everywhere."""
     offsets: np.ndarray
     """The distance of each element from the tensor's first, in elements; the block's shape."""
     mask: np.ndarray
 
 
-class Store(Op, frozen=True, tag=True, kw_only=True):
-    """Elements written to a tensor. Where the mask is false nothing was written."""
+class Load(Access, frozen=True, tag=True, kw_only=True):
+    """Elements read."""
 
-    tensor: str
-    offsets: np.ndarray
-    mask: np.ndarray
+
+class Store(Access, frozen=True, tag=True, kw_only=True):
+    """Elements written."""
+
+
+class Atomic(Access, frozen=True, tag=True, kw_only=True):
+    """Elements read, changed and written in one step."""
 
 
 class Dot(Op, frozen=True, tag=True, kw_only=True):
@@ -94,7 +106,7 @@ class Dot(Op, frozen=True, tag=True, kw_only=True):
     result: tuple[int, ...]
 
 
-Record = Load | Store | Dot
+Record = Load | Store | Atomic | Dot
 _launches = itertools.count()
 
 
@@ -111,8 +123,11 @@ class Launch(msgspec.Struct, kw_only=True):
     records: list[Record]
 
 
-class _Trace(msgspec.Struct):
+class _Header(msgspec.Struct):
     format: str
+
+
+class _Trace(_Header):
     launches: list[Launch]
 
 
@@ -127,13 +142,19 @@ def load(path: str) -> list[Launch]:
     with open(path, "rb") as file:  # noqa: PTH123
         data = file.read()
     try:
+        header = msgspec.msgpack.decode(data, type=_Header)
+        if header.format != FORMAT:
+            raise TraceFileError(f"{path} holds a {header.format!r}, and this release reads {FORMAT!r}")
         trace = msgspec.msgpack.decode(data, type=_Trace, dec_hook=_decode_array)
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        if isinstance(error, TraceFileError):
+            raise
         raise TraceFileError(f"{path} is not a trace file, or is damaged: {error}") from error
-    if trace.format != FORMAT:
-        raise TraceFileError(f"{path} holds a {trace.format!r}, and this release reads {FORMAT!r}")
     for launch in trace.launches:
         launch.id = next(_launches)  # an id means something in one program only
+        for record in launch.records:
+            if isinstance(record, Access) and record.offsets.shape != record.mask.shape:
+                raise TraceFileError(f"{path} is damaged: a mask of {launch.kernel} does not fit its offsets")
     return trace.launches
 
 

@@ -1,4 +1,4 @@
-"""The memory a kernel may touch: its arguments' tensors. Maps raw addresses back to them."""
+"""The memory a kernel may touch: its arguments' storages. Maps raw addresses back to tensors."""
 
 import numpy as np
 
@@ -11,40 +11,53 @@ class Memory:
 
     def __init__(self, tensors: list[TensorInfo]):
         self.tensors = sorted(tensors, key=lambda tensor: tensor.address)
-        self._starts = np.array([tensor.address for tensor in self.tensors], np.int64)
-        self._ends = np.array([tensor.address + _extent(tensor) for tensor in self.tensors], np.int64)
 
-    def locate(self, addresses: np.ndarray, mask: np.ndarray) -> tuple[TensorInfo | None, np.ndarray]:
+    def locate(
+        self, addresses: np.ndarray, mask: np.ndarray, width: int
+    ) -> tuple[TensorInfo | None, np.ndarray]:
         """The tensor that holds these addresses, and the distance of each from its first element.
 
-        Only addresses where the mask is true count; where none does, there is no tensor.
+        An access is `width` bytes wide. Only addresses where the mask is true count; where none does, there
+        is no tensor.
         """
         addresses = addresses.astype(np.int64)
         used = addresses[mask]
         if used.size == 0:
             return None, np.zeros(addresses.shape, np.int64)
-        low, high = int(used.min()), int(used.max())
-        # The last tensor that starts at or before the lowest address, and reaches past the highest.
-        for position in range(int(np.searchsorted(self._starts, low, side="right")) - 1, -1, -1):
-            if high < self._ends[position]:
-                tensor = self.tensors[position]
-                return tensor, (addresses - tensor.address) // tensor.itemsize
-        raise AccessError(self._explain(low, high))
+        low, high = int(used.min()), int(used.max()) + width
+        tensor = self._holding(low, high)
+        if tensor is None:
+            raise AccessError(self._explain(low, high, used, width))
+        return tensor, (addresses - tensor.address) // tensor.itemsize
 
-    def _explain(self, low: int, high: int) -> str:
-        known = "; ".join(
-            f"{tensor.name} is {tensor.address:#x} to {end:#x}"
-            for tensor, end in zip(self.tensors, self._ends, strict=True)
-        )
+    def _holding(self, low: int, high: int) -> TensorInfo | None:
+        """The tensor between whose first and last element all of this lies, or else whose storage does.
+
+        Of several views of one storage it is the last that starts at or before the address. A kernel may
+        reach past its view: what belongs to the same storage is its caller's to give.
+        """
+        for begin_and_end in (_elements, lambda tensor: tensor.storage):
+            for tensor in reversed(self.tensors):
+                begin, end = begin_and_end(tensor)
+                if begin <= low and high <= end:
+                    return tensor
+        return None
+
+    def _explain(self, low: int, high: int, used: np.ndarray, width: int) -> str:
+        several = {self._holding(int(a), int(a) + width) for a in (used.min(), used.max())}
+        if None not in several:
+            names = " and ".join(sorted(tensor.name for tensor in several if tensor))
+            return f"one op reaches into {names} at once, which cannot be traced: use one op for each"
+        known = "; ".join(f"{t.name} is at {t.storage[0]:#x} to {t.storage[1]:#x}" for t in self.tensors)
         return (
-            f"addresses {low:#x} to {high:#x} do not lie in one of the kernel's tensors "
+            f"addresses {low:#x} to {high:#x} do not lie in the memory of one of its tensors "
             f"({known or 'it has none'}). Is a mask missing?"
         )
 
 
-def _extent(tensor: TensorInfo) -> int:
-    """The bytes from a tensor's first element to the end of its last."""
+def _elements(tensor: TensorInfo) -> tuple[int, int]:
+    """From the address of a tensor's first element to the end of its last."""
     if 0 in tensor.shape:
-        return 0
+        return tensor.address, tensor.address
     last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.strides, strict=True))
-    return (last + 1) * tensor.itemsize
+    return tensor.address, tensor.address + (last + 1) * tensor.itemsize

@@ -33,8 +33,9 @@ class PatchOp:
         standard = self.adapter(*args, **kwargs)
         if "addresses" in standard:
             # Here, for all clients at once, and before the op: an address that is nobody's is never touched.
-            addresses = standard.pop("addresses")
-            standard["tensor"], standard["offsets"] = self.manager.memory.locate(addresses, standard["mask"])
+            addresses, width = standard.pop("addresses"), standard.pop("width")
+            found = self.manager.memory.locate(addresses, standard["mask"], width)
+            standard["tensor"], standard["offsets"] = found
         for callback in self.before:
             callback(**standard)
         result = self._run(*args, **kwargs)

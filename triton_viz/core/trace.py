@@ -1,6 +1,8 @@
 """`trace`: wrap a kernel so that running it leaves a `Launch` behind."""
 
 import inspect
+import threading
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,12 +15,17 @@ from triton_viz.clients import Tracer
 from triton_viz.core import data
 from triton_viz.core.client import Client, ClientManager
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Launch
+from triton_viz.core.data import Launch, TensorInfo
 from triton_viz.dsls.triton import rewritten
 from triton_viz.errors import KernelError, TritonVizError, UnsupportedError
 
 launches: list[Launch] = []
 """Every traced launch of this program, oldest first."""
+
+_one_launch_at_a_time = threading.RLock()
+"""Patches are the whole process's, so launches take turns. A client may launch from a callback."""
+
+_NO_WRAPPERS = "Autotuned and heuristics-wrapped kernels cannot be traced yet: trace the plain kernel."
 
 ClientLike = str | Client | type[Client]
 
@@ -62,8 +69,8 @@ class TritonTrace(KernelInterface):
     def __init__(self, kernel: Any, clients: Sequence[Client]):
         if not isinstance(kernel, JITFunction | InterpretedFunction):
             raise UnsupportedError(
-                f"trace wraps a @triton.jit function, not {type(kernel).__name__}: "
-                "put @triton_viz.trace(...) above @triton.jit"
+                f"trace wraps a @triton.jit function, not {type(kernel).__name__}: write @triton_viz.trace() "
+                f"above @triton.jit. {_NO_WRAPPERS}"
             )
         self.jit_fn = kernel
         self.fn: Callable = kernel.fn
@@ -74,30 +81,38 @@ class TritonTrace(KernelInterface):
     def __name__(self) -> str:
         return self.fn.__name__
 
+    @property
+    def arg_names(self) -> list[str]:
+        """What @triton.autotune and @triton.heuristics ask for first."""
+        raise UnsupportedError(_NO_WRAPPERS)
+
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         """Run all programs of a grid, and append a `Launch`. `kernel[grid](...)` calls this."""
         if warmup:
             return
+        with _one_launch_at_a_time:
+            launches.append(self._launch(_normalize_grid(grid), args, kwargs))
+
+    def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Launch:
         manager = self.client_manager
         with manager.patch_run(self.fn, "triton"):
             try:
-                self.interpreted_fn.run(*args, grid=_normalize_grid(grid), warmup=False, **kwargs)
+                self.interpreted_fn.run(*args, grid=grid, warmup=False, **kwargs)
             except Exception as error:
                 # Before the first program it is the caller's mistake, such as a missing argument.
                 if manager.program is None:
                     raise
                 raise self._explain(error) from (error.__cause__ or error)
+        _warn_of_narrow_floats(manager.tensors)
         lines, first_line = inspect.getsourcelines(self.fn)
-        launches.append(
-            Launch(
-                kernel=self.__name__,
-                file=inspect.getfile(self.fn),
-                first_line=first_line,
-                source="".join(lines),
-                grid=manager.grid,
-                tensors=tuple(manager.tensors),
-                records=manager.finalize(),
-            )
+        return Launch(
+            kernel=self.__name__,
+            file=inspect.getfile(self.fn),
+            first_line=first_line,
+            source="".join(lines),
+            grid=manager.grid,
+            tensors=tuple(manager.tensors),
+            records=manager.finalize(),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -114,12 +129,24 @@ class TritonTrace(KernelInterface):
         return kind(f"{where}kernel {self.__name__}, program {self.client_manager.program}: {name}{original}")
 
 
+def _warn_of_narrow_floats(tensors: Sequence[TensorInfo]) -> None:
+    narrow = {t.dtype for t in tensors if t.dtype == "bfloat16" or t.dtype.startswith("float8")}
+    if narrow:
+        warnings.warn(
+            f"Triton's interpreter computes with the raw bits of {', '.join(sorted(narrow))}: where the "
+            "kernel does arithmetic in it, results are wrong. Loads and stores are right.",
+            stacklevel=5,
+        )
+
+
 def _normalize_grid(grid: Any) -> Any:
     if callable(grid):
         return lambda args: _normalize_grid(grid(args))
     if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= 3:
         raise UnsupportedError(f"a grid is one to three sizes, or a function that gives them, not {grid!r}")
-    return tuple(int(n) for n in grid)
+    if not all(isinstance(n, int) and n >= 0 for n in grid):
+        raise UnsupportedError(f"a grid's sizes are whole numbers, not {grid!r}")
+    return tuple(grid)
 
 
 def _deepest_line(traceback: TracebackType | None, file: str) -> str:

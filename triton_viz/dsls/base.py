@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 Adapter = Callable[..., dict[str, Any]]
 """From an op's own arguments to the standardized ones that callbacks receive.
 
-Raw `addresses` and a `mask` reach callbacks as `tensor`, `offsets` and `mask`: the core looks them up.
+Raw `addresses`, the `width` of each access in bytes and a `mask` reach callbacks as `tensor`, `offsets` and
+`mask`: the core looks them up.
 """
 
 

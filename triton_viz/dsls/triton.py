@@ -16,22 +16,35 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import GridExecutor, InterpretedFunction, TensorHandle, interpreter_builder
 from triton.runtime.jit import JITFunction
 
-from triton_viz.core.data import Dot, Load, Store
+from triton_viz.core.data import Atomic, Dot, Load, Store
 from triton_viz.dsls.base import DSL
 
 if TYPE_CHECKING:
     from triton_viz.core.client import ClientManager
 
 
-def _load(ptrs: TensorHandle, mask: TensorHandle, *rest: Any) -> dict[str, Any]:
-    return {"addresses": ptrs.data, "mask": np.broadcast_to(mask.data.astype(bool), ptrs.data.shape)}
+def _access(ptrs: TensorHandle, mask: np.ndarray) -> dict[str, Any]:
+    width = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)  # a bool takes a byte, too
+    return {"addresses": ptrs.data, "mask": mask, "width": width}
 
 
-def _store(ptrs: TensorHandle, value: TensorHandle, mask: TensorHandle, *rest: Any) -> dict[str, Any]:
+def _load(ptrs: TensorHandle, mask: TensorHandle, *_: Any, **__: Any) -> dict[str, Any]:
+    return _access(ptrs, np.broadcast_to(mask.data.astype(bool), ptrs.data.shape))
+
+
+def _store(ptrs: TensorHandle, value: TensorHandle, mask: TensorHandle, *_: Any, **__: Any) -> dict[str, Any]:
     return _load(ptrs, mask)
 
 
-def _dot(a: TensorHandle, b: TensorHandle, d: TensorHandle, *rest: Any) -> dict[str, Any]:
+def _atomic(op: Any, ptr: TensorHandle, value: TensorHandle, mask: TensorHandle, *_: Any) -> dict[str, Any]:
+    return _load(ptr, mask)
+
+
+def _compare_and_swap(ptr: TensorHandle, *_: Any) -> dict[str, Any]:
+    return _access(ptr, np.ones(ptr.data.shape, bool))
+
+
+def _dot(a: TensorHandle, b: TensorHandle, d: TensorHandle, *_: Any) -> dict[str, Any]:
     return {"left": a.data.shape, "right": b.data.shape, "output": d.data.shape}
 
 
@@ -82,10 +95,12 @@ def rewritten(fn: Callable) -> Callable:
 TRITON = DSL(
     name="triton",
     namespace=interpreter_builder,
-    # The unmasked forms call the masked ones, so these see every load and store.
+    # The other forms (unmasked, descriptors, atomic loads) call these, so these see every access.
     operations={
         "create_masked_load": (Load, _load),
         "create_masked_store": (Store, _store),
+        "create_atomic_rmw": (Atomic, _atomic),
+        "create_atomic_cas": (Atomic, _compare_and_swap),
         "create_dot": (Dot, _dot),
     },
     patch_calls=_patch_calls,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypedDict
 
-from triton_viz.core.data import Launch, Load, Record, Store
+from triton_viz.core.data import Access, Launch, Record
 
 
 class Traffic(TypedDict):
@@ -18,11 +18,11 @@ class Traffic(TypedDict):
 
 
 def analyze_records(launch: Launch, records: Iterable[Record]) -> list[Traffic]:
-    """The traffic of each tensor, loads and stores apart, in order of first use."""
+    """The traffic of each tensor, each kind of access apart, in order of first use."""
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[tuple[str, str], Traffic] = {}
     for record in records:
-        if not isinstance(record, Load | Store):
+        if not isinstance(record, Access):
             continue
         kind, tensor = type(record).__name__, record.tensor
         row = table.setdefault(

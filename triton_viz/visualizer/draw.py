@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.core.data import Dot, Launch, Load, Program, Record, Store, TensorInfo
+from triton_viz.core.data import Access, Dot, Launch, Program, Record, TensorInfo
 
 
 def collect_launch(launch: Launch, program: Program) -> list[tuple[str, Record]]:
@@ -39,7 +39,7 @@ def _payload(uuid: str, record: Record, tensors: dict[str, TensorInfo]) -> dict[
     }
 
 
-def _elements(record: Load | Store, tensor: TensorInfo | None) -> tuple[np.ndarray, int]:
+def _elements(record: Access, tensor: TensorInfo | None) -> tuple[np.ndarray, int]:
     """The elements touched, numbered in row-major order, and how many lanes hit the gaps of a view."""
     if tensor is None or not record.mask.any():
         return np.zeros(0, np.int64), 0

@@ -1,5 +1,6 @@
 """The page's web server: one Flask app, on loopback, behind waitress."""
 
+import errno
 import math
 import socket
 import threading
@@ -37,6 +38,8 @@ def update_global_data() -> None:
 def create_app() -> Flask:
     """The page and its API. Nothing is computed before it is asked for."""
     app = Flask(__name__, static_folder=str(STATIC), static_url_path="")
+    # A name of its own that leads here must not let another site's page read what is here.
+    app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
 
     @app.get("/")
     def index() -> Response:
@@ -78,7 +81,7 @@ def _summary(launch: Launch) -> dict[str, Any]:
 
 
 def _find_launch(id: str | None) -> Launch:
-    for launch in launches:
+    for launch in reversed(launches):
         if id is None or str(launch.id) == id:
             return launch
     raise NotFound(f"There is no launch {id}." if launches else "No kernel was traced yet.")
@@ -86,7 +89,7 @@ def _find_launch(id: str | None) -> Launch:
 
 def _parse_program(text: str, launch: Launch) -> Program:
     parts = text.split(",")
-    if len(parts) != 3 or not all(part.isdecimal() and len(part) < 12 for part in parts):
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
         raise BadRequest(f"A program is three numbers such as 0,0,0, not {text[:40]!r}.")
     x, y, z = (int(part) for part in parts)
     if any(index >= size for index, size in zip((x, y, z), launch.grid, strict=True)):
@@ -117,12 +120,16 @@ class PageServer:
 
 def _listen(port: int | None) -> socket.socket:
     """A socket at this port, and no other; without one, at the usual port or any that is free."""
+    if port is not None and not 0 <= port <= 65535:
+        raise OSError(f"{port} is no port: they go from 0 to 65535")
     try:
         return socket.create_server((HOST, USUAL_PORT if port is None else port))
     except OSError as error:
         if port is None:
             return socket.create_server((HOST, 0))
-        raise OSError(f"port {port} is taken: choose another, or 0 for any free one") from error
+        taken = error.errno == errno.EADDRINUSE
+        why = "is taken" if taken else f"cannot be used ({error.strerror})"
+        raise OSError(f"port {port} {why}: choose another, or 0 for any free one") from error
 
 
 def launch(port: int | None = None, block: bool = True, open_browser: bool = True) -> str:

@@ -47,7 +47,10 @@ def sum(x: np.ndarray, dim: Sequence[int] | None, keepdim: bool) -> np.ndarray:
 
 
 def mean(x: np.ndarray, dim: Sequence[int] | None, keepdim: bool) -> np.ndarray:
-    return np.mean(x, axis=None if dim is None else tuple(dim), keepdims=keepdim)
+    axis = None if dim is None else tuple(dim)
+    if x.size:
+        return np.mean(x, axis=axis, keepdims=keepdim)
+    return np.sum(x, axis=axis, keepdims=keepdim) * np.nan  # np.mean says so too, but with a warning
 
 
 def transpose(x: np.ndarray, dim0: int, dim1: int) -> np.ndarray:

@@ -1,5 +1,6 @@
-"""The tracer: a record of every load, store and dot of every program."""
+"""The tracer: a record of every access and every dot of every program."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from triton_viz.clients.utils import kernel_call_path
 from triton_viz.core.client import Client, OpCallbacks
-from triton_viz.core.data import Dot, Load, Op, Program, Record, Store, TensorInfo
+from triton_viz.core.data import Access, Dot, Op, Program, Record, TensorInfo
 
 
 class Tracer(Client):
@@ -16,7 +17,7 @@ class Tracer(Client):
     NAME: ClassVar[str] = "tracer"
 
     def __init__(self) -> None:
-        self._records: list[Record] = []
+        self._records: list[Any] = []
 
     def pre_run_callback(self, fn: Callable) -> None:
         """Start over for a new launch."""
@@ -37,28 +38,26 @@ class Tracer(Client):
         self._program = grid_idx
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Record loads, stores and dots before they happen: a failing one is then the last on record."""
-        callbacks = {Load: self._load, Store: self._store, Dot: self._dot}
-        return OpCallbacks(before_callback=callbacks.get(op_type))
+        """Record accesses and dots, before they happen: a load then stands before what it led to."""
+        if issubclass(op_type, Access):
+            return OpCallbacks(before_callback=functools.partial(self._access, op_type))
+        return OpCallbacks(before_callback=self._dot if op_type is Dot else None)
 
     def finalize(self) -> list[Record]:
         """The records of this launch."""
         return self._records
 
-    def _load(self, tensor: TensorInfo | None, offsets: np.ndarray, mask: np.ndarray) -> None:
-        self._records.append(Load(**self._access(tensor, offsets, mask)))
-
-    def _store(self, tensor: TensorInfo | None, offsets: np.ndarray, mask: np.ndarray) -> None:
-        self._records.append(Store(**self._access(tensor, offsets, mask)))
-
-    def _access(self, tensor: TensorInfo | None, offsets: np.ndarray, mask: np.ndarray) -> dict[str, Any]:
-        return {
-            "program": self._program,
-            "call_path": kernel_call_path(self._kernel),
-            "tensor": tensor.name if tensor else "",
-            "offsets": offsets,
-            "mask": mask.copy(),
-        }
+    def _access(
+        self, kind: type[Access], tensor: TensorInfo | None, offsets: np.ndarray, mask: np.ndarray
+    ) -> None:
+        record = kind(
+            program=self._program,
+            call_path=kernel_call_path(self._kernel),
+            tensor=tensor.name if tensor else "",
+            offsets=offsets,
+            mask=mask.copy(),
+        )
+        self._records.append(record)
 
     def _dot(self, left: tuple[int, ...], right: tuple[int, ...], output: tuple[int, ...]) -> None:
         path = kernel_call_path(self._kernel)
