@@ -19,6 +19,7 @@ demo: .venv/.demo ## a one-minute tour of both packages; ends by itself
 	@$(BIN)/python demo.py
 
 test: .venv/.test frontend/node_modules/.stamp ## run every test
+	@bash tools/ensure_chromium.sh
 	@$(NPM) run --silent test
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
@@ -58,10 +59,9 @@ clean: ## remove the environment and everything that tools left behind
 	@$(PIP) -e .
 	@touch $@
 
-.venv/.test: .venv/.demo tools/ensure_chromium.sh
+.venv/.test: .venv/.demo
 	@echo "Installing what the tests need, once"
 	@$(PIP) -e '.[test]'
-	@bash tools/ensure_chromium.sh
 	@touch $@
 
 # The tests' packages too: pyright reads their types.

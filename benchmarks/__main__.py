@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     names = sorted(BENCHMARKS) if options.all else options.names
     if not names:
-        _list()
+        _list(options.json)
         return 0
     results = []
     for name in names:
@@ -50,7 +50,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _list() -> None:
+def _list(as_json: bool) -> None:
+    if as_json:
+        fields = ("name", "what", "reference", "goal")
+        entries = [{field: str(getattr(entry, field)) for field in fields} for entry in BENCHMARKS.values()]
+        print(json.dumps(entries, indent=2))
+        return
     table = _table("name", "goal", "against", "what", title="python -m benchmarks NAME ..., or --all")
     for entry in sorted(BENCHMARKS.values(), key=lambda entry: entry.name):
         table.add_row(entry.name, str(entry.goal), entry.reference, entry.what)
@@ -66,7 +71,7 @@ def _print(results: list[Result]) -> None:
             result.goal,
             "[green]met[/]" if result.met else "[yellow]not yet[/]",
             f"{result.low:.2f} .. {result.high:.2f}",
-            result.reference,
+            result.reference if result.goal.endswith("x") else f"{result.ratio:.2f}x of {result.reference}",
         )
     Console().print(table)
 

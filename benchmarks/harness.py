@@ -40,7 +40,7 @@ def speed_at_least(times: float) -> Goal:
 
 
 def seconds_at_most(seconds: float) -> Goal:
-    """The subject itself takes no longer than this; the reference is for scale."""
+    """The subject itself takes no longer than this; the ratio is printed beside it."""
     return Goal("<=", seconds, " s")
 
 
@@ -65,6 +65,8 @@ class Result:
     low: float
     high: float
     """The quartiles: half of all repeats lie between them."""
+    ratio: float
+    """The subject's time over the reference's, whatever the goal is about."""
     goal: str
     met: bool
     reference: str
@@ -108,6 +110,7 @@ def run(entry: Benchmark, repeats: int = 9) -> Result:
         value=value,
         low=low,
         high=high,
+        ratio=statistics.median(ours / theirs for ours, theirs in pairs),
         goal=str(entry.goal),
         met=entry.goal.met(value),
         reference=entry.reference,

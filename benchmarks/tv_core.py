@@ -3,6 +3,7 @@
 from benchmarks.harness import Job, benchmark, cost_at_most
 
 
+# The reference is what runs a kernel here when nobody looks, which today is Triton's own interpreter.
 @benchmark("a traced vector addition of 64 programs", "Triton's interpreter, untraced", cost_at_most(1.4))
 def tv_trace() -> tuple[Job, Job]:
     import torch

@@ -1,6 +1,7 @@
 """The repository itself: what the documents say is true, and what is installed is pinned."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -90,23 +91,14 @@ def test_extras_entry_points_and_types_are_declared():
 
 
 def test_the_wheel_carries_the_page_and_the_type_markers(tmp_path: Path):
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "-q",
-            "--no-deps",
-            "--no-build-isolation",
-            "-w",
-            tmp_path,
-            ROOT,
-        ],
-        check=True,
-        capture_output=True,
-        timeout=100,
-    )
+    # From a copy: a build leaves files behind, and old ones would come along.
+    copy = tmp_path / "copy"
+    for package in ("gt", "triton_viz"):
+        shutil.copytree(ROOT / package, copy / package)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "-w", tmp_path, copy], check=True, capture_output=True, timeout=100)
     (wheel,) = tmp_path.glob("tapestry-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"gt/py.typed", "triton_viz/py.typed", "triton_viz/static/index.html"} <= set(names)

@@ -133,7 +133,7 @@ NAMES = {
         for name in (
             *("__add__", "__sub__", "__mul__", "__truediv__", "__matmul__", "__gt__"),
             *("relu", "sigmoid", "tanh", "exp", "log", "sum", "mean", "backward", "data", "numpy"),
-            *("_binary_op", "_unary_op"),
+            *("grad", "requires_grad", "shape", "_binary_op", "_unary_op"),
         )
     },
     "gt.client.autograd:AutogradGraph": None,
@@ -205,6 +205,7 @@ NAMES = {
     "triton_viz.clients:Profiler": SANITIZER,
     "triton_viz.clients:Sanitizer": SANITIZER,
     "triton_viz.visualizer.interface:update_global_data": None,
+    "triton_viz.visualizer.interface:raw_tensor_data": VISUALIZER,
     "triton_viz.visualizer.draw:get_visualization_data": None,
     "triton_viz.visualizer.draw:collect_launch": None,
     "triton_viz.visualizer.analysis:analyze_records": None,
@@ -225,6 +226,10 @@ PARAMETERS = {
     "gt.worker.worker:Worker backend": None,
     "gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding": SHARDING,
     "gt.dispatcher.sharding_modifier:ShardingStreamModifier shard_threshold": SHARDING,
+    "gt.transport.protocol:ShardOp tensor": SHARDING,
+    "gt.transport.protocol:ShardOp num_shards": SHARDING,
+    "gt.transport.protocol:MatmulOp result": SHARDING,
+    "gt.transport.protocol:ReduceOp result": SHARDING,
     "gt.dispatcher.tensor_handle:ShardInfo axis": SHARDING,
     "gt.dispatcher.tensor_handle:ShardInfo num_shards": SHARDING,
     "gt.dispatcher.tensor_handle:ShardInfo shard_index": SHARDING,
@@ -240,6 +245,16 @@ PARAMETERS = {
 def test_parameter_exists(name: str):
     module, path, parameter = re.split("[: ]", name)
     assert parameter in inspect.signature(getattr(importlib.import_module(module), path)).parameters
+
+
+DEFAULTS = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding=False": SHARDING}
+
+
+@pytest.mark.parametrize("name", named(DEFAULTS))
+def test_parameter_has_the_default(name: str):
+    module, path, parameter, value = re.split("[: =]", name)
+    found = inspect.signature(getattr(importlib.import_module(module), path)).parameters[parameter]
+    assert str(found.default) == value
 
 
 ATTRIBUTES = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier tensor_sharded": SHARDING}
@@ -303,7 +318,9 @@ def test_worker_statistics_hold(name: str):
     import gt
 
     (gt.ones(2) + 1).tolist()
-    assert all(name in stats for stats in gt.debug.get_worker_stats().values())
+    workers = gt.debug.get_worker_stats()
+    assert workers
+    assert all(name in stats for stats in workers.values())
 
 
 ENDPOINTS = {"/api/data": None, "/api/op_code": VISUALIZER}
@@ -316,20 +333,29 @@ def test_endpoint_exists(url: str):
     assert url in {rule.rule for rule in create_app().url_map.iter_rules()}
 
 
-PAYLOAD = {"visualization_data": None, "raw_tensor_data": VISUALIZER, "sbuf_events": NKI}
-
-
-@pytest.mark.parametrize("field", named(PAYLOAD))
 @pytest.mark.usefixtures("no_launches")
-def test_the_page_receives(field: str):
+def test_the_page_receives_ops_with_a_uuid_and_a_type():
     from examples import vector_add
     from triton_viz.visualizer.interface import create_app
 
     vector_add.run()
-    data = create_app().test_client().get("/api/data").get_json()
-    assert field in data
-    if field == "visualization_data":
-        assert all(op["uuid"] and op["type"] for op in data[field])
+    ops = create_app().test_client().get("/api/data").get_json()["visualization_data"]
+    assert ops
+    assert all(op["uuid"] and op["type"] for op in ops)
+
+
+CONTRACT = {
+    "uuid": None,
+    "type": None,
+    "visualization_data": None,
+    "sbuf": VISUALIZER,
+    "histogram": VISUALIZER,
+}
+
+
+@pytest.mark.parametrize("word", named(CONTRACT))
+def test_the_pages_contract_documents(word: str):
+    assert word in (ROOT / "frontend/GLOSSARY.md").read_text()
 
 
 COMMANDS = {
@@ -351,20 +377,26 @@ def test_command_has_the_flag(command: str):
     assert re.search(rf"(^|\W){flag}\b", done.stdout)
 
 
-INSTRUCTION_NAMES = {
-    "BinaryOp": None,
-    "WorkerBinaryOp": None,
-    "CreateTensor": None,
+LOGGED = {
+    **dict.fromkeys(("RECV", "SEND", "WORKER_SEND", "WORKER_RECV", "CONNECT", "DISCONNECT")),
+    **dict.fromkeys(("BinaryOp", "WorkerBinaryOp", "CreateTensor", "WorkerCreateTensor")),
     "WorkerHotPathStart": HOT_PATHS,
+    "WorkerHotPathEnd": HOT_PATHS,
 }
 
 
-@pytest.mark.parametrize("name", named(INSTRUCTION_NAMES))
-def test_the_instruction_log_calls_it(name: str, tmp_path: Path):
-    log = tmp_path / "gt.log"
+@pytest.fixture(scope="module")
+def instruction_log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The log of a program that repeats itself."""
+    log = tmp_path_factory.mktemp("log") / "gt.log"
     code = "import gt\nx = gt.randn(8)\nfor _ in range(100): y = (x + x).relu().sum()\ny.item()"
-    run_python(code, GT_INSTRUCTION_LOG=str(log))
-    assert re.search(rf"\| {name}\b", log.read_text())
+    run_python(code, GT_INSTRUCTION_LOG=str(log), GT_AUTO_COMPILE="1")
+    return log.read_text()
+
+
+@pytest.mark.parametrize("name", named(LOGGED))
+def test_the_instruction_log_calls_it(name: str, instruction_log: str):
+    assert re.search(rf"\| {name} ", instruction_log)
 
 
 def run_python(code: str, **environment: str) -> str:
@@ -415,6 +447,27 @@ def module_with_parameters_and_a_training_step() -> None:
     nn.mse_loss(model(gt.randn(10)), gt.zeros(1)).backward()
     assert len(model.parameters()) == 4
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def a_server_two_workers_and_a_client() -> None:
+    import socket
+    import subprocess
+    import sys
+
+    import gt
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    commands = [["gt.server", "-p", port], *[["gt.worker", "--host", "localhost", "-p", port]] * 2]
+    processes = [subprocess.Popen([sys.executable, "-m", *command]) for command in commands]
+    try:
+        gt.connect(f"localhost:{port}")  # type: ignore[attr-defined]
+        assert (gt.tensor([1, 2, 3, 4]) + 1).data.numpy().tolist() == [2, 3, 4, 5]
+        assert len(gt.debug.get_worker_stats()) == 2
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait(timeout=20)
 
 
 def connecting_where_nobody_listens_is_a_clear_error() -> None:
@@ -498,6 +551,7 @@ SNIPPETS: dict[Callable[[], None], str | None] = {
     auto_server: None,
     autograd_of_whole_numbers: None,
     module_with_parameters_and_a_training_step: GT_CORE,
+    a_server_two_workers_and_a_client: GT_CORE,
     connecting_where_nobody_listens_is_a_clear_error: GT_CORE,
     worker_statistics: None,
     a_large_tensor_has_its_whole_shape: None,
@@ -517,6 +571,7 @@ def test_snippet_runs_in_a_fresh_program(name: str):
 SCRIPTS = {
     "demo.py": None,
     "simple_launch.py": GT_CORE,
+    "simple_launch.py --workers 2": GT_CORE,
     "test_grad.py": GT_CORE,
     "examples/show_stats.py": GT_CORE,
     "benchmarks/pytorch_baseline.py": GT_CORE,
@@ -525,13 +580,15 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("script", named(SCRIPTS))
-def test_script_runs_by_itself(script: str):
+@pytest.mark.parametrize("command", named(SCRIPTS))
+def test_script_runs_by_itself(command: str):
+    script, *arguments = command.split()
+    folder = (ROOT / script).parent
     done = subprocess.run(
-        [sys.executable, Path(script).name],
+        [sys.executable, Path(script).name, *arguments],
         capture_output=True,
         text=True,
-        cwd=(ROOT / script).parent,
+        cwd=folder,
         timeout=100,
     )
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install Chromium for the page's tests, unless there is one. The tests skip, saying why, without it.
+# Install Chromium for the page's tests, unless there is one. Without it those tests skip, and say why.
+# Only root installs system packages here; others are told the command.
 set -euo pipefail
 
 for name in chromium chromium-browser google-chrome; do
@@ -7,14 +8,12 @@ for name in chromium chromium-browser google-chrome; do
 done
 [ -n "${CHROMIUM:-}" ] && exit 0
 
-as_root=()
-[ "$(id -u)" = 0 ] || as_root=(sudo -n)
-if command -v apt-get >/dev/null && "${as_root[@]}" true 2>/dev/null; then
+if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
   echo "Installing Chromium for the page's tests, once"
   export DEBIAN_FRONTEND=noninteractive
-  "${as_root[@]}" apt-get -qq update >/dev/null
-  "${as_root[@]}" apt-get -qq install -y --no-install-recommends chromium >/dev/null
+  apt-get -qq update >/dev/null
+  apt-get -qq install -y --no-install-recommends chromium >/dev/null
 else
-  echo "No Chromium here: the page's tests will be skipped." \
-       "Install it, or set CHROMIUM to a Chrome or Chromium program." >&2
+  echo "No Chromium here: the page's tests will be skipped. Install it (on Debian: sudo apt-get install chromium)," \
+       "or set CHROMIUM to a Chrome or Chromium program." >&2
 fi

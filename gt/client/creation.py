@@ -41,7 +41,7 @@ def from_numpy(array: np.ndarray, requires_grad: bool = False) -> Tensor:
 
 
 def full(
-    shape: Sequence[int], value: Number, dtype: str | None = None, requires_grad: bool = False
+    shape: Sequence[SupportsIndex], value: Number, dtype: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of one value everywhere."""
     dtype = check_dtype(dtype or dtypes.of_scalar(check_number(value)))
