@@ -5,7 +5,6 @@ import dataclasses
 import json
 import sys
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -71,16 +70,16 @@ def _print(results: list[Result]) -> None:
             result.goal,
             "[green]met[/]" if result.met else "[yellow]not yet[/]",
             f"{result.low:.2f} .. {result.high:.2f}",
-            result.reference if result.goal.endswith("x") else f"{result.ratio:.2f}x of {result.reference}",
+            result.reference if result.goal.endswith("x") else f"{result.ratio:.2f}x {result.reference}",
         )
     Console().print(table)
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
     """Only the words at the end of a line may wrap; names and numbers stay whole."""
-    table = Table(title=title, box=box.SIMPLE, pad_edge=False)
+    table = Table(title=title, box=None, padding=(0, 2, 0, 0), header_style="bold underline")
     for column in columns:
-        table.add_column(column, no_wrap=column not in ("against", "what"))
+        table.add_column(column, no_wrap=column not in ("against", "what"), overflow="fold")
     return table
 
 

@@ -43,7 +43,7 @@ def gt_matmul() -> tuple[Job, Job]:
     return lambda: (ours[0] @ ours[1]).sum().item(), lambda: (theirs[0] @ theirs[1]).sum().item()
 
 
-@benchmark("100 MB to a worker and back", "np.copy, twice", speed_at_least(0.5))
+@benchmark("100 MB to a worker and back", "np.copy twice", speed_at_least(0.5))
 def gt_transfer() -> tuple[Job, Job]:
     import gt
 
