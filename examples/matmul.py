@@ -9,6 +9,7 @@ tiles stand out over the edge, and a mask switches those lanes off.
 
 import argparse
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -56,10 +57,10 @@ def main() -> None:
         if record.program != (2, 1, 0):
             continue
         if isinstance(record, Access):
-            index = tensors[record.tensor].indices(record.offsets[record.mask])
-            (top, left), (bottom, right) = index.min(axis=0), index.max(axis=0)
+            tensor = tensors[record.tensor]
+            rows, columns = np.unravel_index(tensor.elements(record.offsets[record.mask]), tensor.shape)
             masked = int((~record.mask).sum())
-            where = f"{record.tensor}[{top}:{bottom + 1}, {left}:{right + 1}]"
+            where = f"{tensor.name}[{rows.min()}:{rows.max() + 1}, {columns.min()}:{columns.max() + 1}]"
             print(f"  {type(record).__name__:<5}  {where:<15}  {masked:>3} lanes masked off")
         else:
             print(f"  Dot    {record.left} @ {record.right}")

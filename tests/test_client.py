@@ -1,7 +1,5 @@
 """The stream: nothing waits until data is read, nothing leaks, and a failure says where it came from."""
 
-import subprocess
-import sys
 import threading
 
 import msgspec
@@ -18,6 +16,7 @@ from gt.server import local
 from gt.transport import protocol
 from gt.transport.connection import LocalConnection
 from gt.worker import Worker
+from tests.programs import run_python
 
 
 def dispatcher_of(client: Client) -> Dispatcher:
@@ -28,7 +27,7 @@ def dispatcher_of(client: Client) -> Dispatcher:
 
 def test_importing_gt_and_shaping_tensors_loads_no_engine():
     code = "import gt, sys; x = gt.ones(3) + 1; assert x.shape == (3,); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python("-c", code)
     assert (done.stdout.strip(), done.stderr) == ("False", "")
 
 

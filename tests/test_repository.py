@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.programs import ROOT, run_python
+
+README = (ROOT / "README.md").read_text()
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 
 
@@ -42,11 +44,16 @@ def test_the_readmes_code_runs(tmp_path: Path):
         ("kernel.py", kernel, "(3, 0, 0) Store out 4"),
     ):
         (tmp_path / name).write_text(code)
-        done = subprocess.run(
-            [sys.executable, name], cwd=tmp_path, capture_output=True, text=True, timeout=100
-        )
-        assert done.returncode == 0, done.stderr
-        assert expected in done.stdout
+        assert expected in run_python(name, cwd=tmp_path).stdout
+
+
+def test_the_readmes_kernel_without_its_mask_says_what_the_readme_says(tmp_path: Path):
+    *_, kernel = python_blocks(ROOT / "README.md")
+    (tmp_path / "kernel.py").write_text(kernel.replace(", mask=at < n", ""))
+    said = run_python("kernel.py", cwd=tmp_path, fails=True).stderr
+    (promised,) = re.findall(r"AccessError: (kernel\.py:\d+: kernel double, program .*): addresses", README)
+    assert promised in said
+    assert "Is a mask missing?" in said
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -75,6 +82,8 @@ def test_everything_that_is_asked_for_is_pinned_exactly():
     for name in asked:
         assert name
         assert normal(name[0]) in PINS, name[0]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert build == [f"setuptools=={PINS['setuptools']}"]
     assert (PINS["torch"], PINS["triton"]) == ("2.13.0", "3.9.0")
     assert "torch==2.13.0" in PROJECT["dependencies"], (
         "exact here too: an install without constraints is safe"

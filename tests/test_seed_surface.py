@@ -6,17 +6,14 @@ thing arrives its test passes, that fails the run, and the mark has to go.
 
 import importlib
 import inspect
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.programs import ROOT, run_python
 
 GT_CORE = "comes with GT's server and nn"
 SHARDING = "comes with sharding"
@@ -370,11 +367,7 @@ COMMANDS = {
 @pytest.mark.parametrize("command", named(COMMANDS))
 def test_command_has_the_flag(command: str):
     module, flag = command.split()
-    done = subprocess.run(
-        [sys.executable, "-m", module, "--help"], capture_output=True, text=True, cwd=ROOT, timeout=60
-    )
-    assert done.returncode == 0
-    assert re.search(rf"(^|\W){flag}\b", done.stdout)
+    assert re.search(rf"(^|\W){flag}\b", run_python("-m", module, "--help").stdout)
 
 
 LOGGED = {
@@ -390,26 +383,13 @@ def instruction_log(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The log of a program that repeats itself."""
     log = tmp_path_factory.mktemp("log") / "gt.log"
     code = "import gt\nx = gt.randn(8)\nfor _ in range(100): y = (x + x).relu().sum()\ny.item()"
-    run_python(code, GT_INSTRUCTION_LOG=str(log), GT_AUTO_COMPILE="1")
+    run_python("-c", code, environment={"GT_INSTRUCTION_LOG": str(log), "GT_AUTO_COMPILE": "1"})
     return log.read_text()
 
 
 @pytest.mark.parametrize("name", named(LOGGED))
 def test_the_instruction_log_calls_it(name: str, instruction_log: str):
     assert re.search(rf"\| {name} ", instruction_log)
-
-
-def run_python(code: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | environment,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 # --- snippets: what the documents show being typed, each in our own words, each a program of its own ---
@@ -565,7 +545,7 @@ SNIPPETS: dict[Callable[[], None], str | None] = {
 
 @pytest.mark.parametrize("name", named({snippet.__name__: reason for snippet, reason in SNIPPETS.items()}))
 def test_snippet_runs_in_a_fresh_program(name: str):
-    run_python(f"from tests.test_seed_surface import {name}; {name}()")
+    run_python("-c", f"from tests.test_seed_surface import {name}; {name}()")
 
 
 SCRIPTS = {
@@ -583,13 +563,4 @@ SCRIPTS = {
 @pytest.mark.parametrize("command", named(SCRIPTS))
 def test_script_runs_by_itself(command: str):
     script, *arguments = command.split()
-    folder = (ROOT / script).parent
-    done = subprocess.run(
-        [sys.executable, Path(script).name, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    assert run_python(Path(script).name, *arguments, cwd=(ROOT / script).parent).stdout

@@ -1,15 +1,14 @@
 """The instruction log and the debug output: one line per instruction, and silence by default."""
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import gt
 from gt.client import Client
+from tests.programs import run_python
 
 SCRIPT = "import gt; a = gt.tensor([1.0, 2.0]); print((a + a).sum().item())"
 LINE = re.compile(
@@ -19,10 +18,7 @@ LINE = re.compile(
 
 
 def run(**environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GT_")}
-    return subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=clean | environment
-    )
+    return run_python("-c", SCRIPT, environment=environment)
 
 
 def test_the_log_has_one_line_per_instruction_and_hop(tmp_path: Path):

@@ -1,9 +1,6 @@
 """Tracing: kernels compute what they should, records say what they did, and nothing stays patched."""
 
 import inspect
-import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -19,6 +16,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 import triton_viz
 from examples import matmul
 from tests import kernels
+from tests.programs import run_python
 from triton_viz.clients import Tracer
 from triton_viz.core.client import Client, ClientManager, OpCallbacks
 from triton_viz.core.data import Access, Atomic, Dot, Launch, Load, Op, Store
@@ -153,7 +151,7 @@ def test_views_map_to_the_right_elements(view, index):
     load = launch.records[0]
     assert isinstance(load, Load)
     info = launch.tensors[0]
-    assert info.indices(load.offsets).tolist() == [[r, c] for r in range(4) for c in range(2)]
+    assert info.elements(load.offsets).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     for r in range(4):
         for c in range(2):
             assert base[index(r, c)] == x[r, c]
@@ -349,6 +347,14 @@ def test_one_op_over_two_tensors_is_refused_for_what_it_is():
         triton_viz.trace()(kernels.choose)[(1,)](x, y, out, BLOCK=4)
 
 
+def test_a_reinterpreted_tensor_is_the_one_behind_it():
+    x, out = torch.arange(4, dtype=torch.int8), torch.zeros(4, dtype=torch.int8)
+    fp8 = [triton.reinterpret(tensor, tl.float8e5) for tensor in (x, out)]
+    triton_viz.trace()(kernels.shift)[(1,)](*fp8, 0, BLOCK=4)
+    assert out.tolist() == [0, 1, 2, 3]
+    assert [tensor.name for tensor in triton_viz.launches[-1].tensors] == ["x", "out"]
+
+
 def test_threads_take_turns_and_leave_nothing_patched():
     before = patched_places()
     kernel = triton_viz.trace()(kernels.add)
@@ -373,8 +379,9 @@ def test_threads_take_turns_and_leave_nothing_patched():
 
 def test_arithmetic_in_narrow_floats_comes_with_a_warning():
     x, out = torch.ones(4, dtype=torch.bfloat16), torch.zeros(4, dtype=torch.bfloat16)
-    with pytest.warns(UserWarning, match="raw bits of bfloat16"):
+    with pytest.warns(UserWarning, match="raw bits of bfloat16") as caught:
         triton_viz.trace()(kernels.shift)[(1,)](x, out, 0, BLOCK=4)
+    assert caught[0].filename == __file__, "it points at the launch"
     assert out.tolist() == [1, 1, 1, 1]
 
 
@@ -401,10 +408,10 @@ def test_bad_input_says_what_to_do():
     kernel = triton_viz.trace()(kernels.add)
     x = torch.ones(4)
     with pytest.raises(UnsupportedError, match=r"one to three sizes.*not 4"):
-        kernel[4](x, x, x, 4, BLOCK=4)  # type: ignore[index] - the mistake under test
+        kernel[4](x, x, x, 4, BLOCK=4)
     for grid in ((2.7,), (-1,)):
         with pytest.raises(UnsupportedError, match="sizes are whole numbers"):
-            kernel[grid](x, x, x, 4, BLOCK=4)  # type: ignore[index] - the mistake under test
+            kernel[grid](x, x, x, 4, BLOCK=4)
     with pytest.raises(TypeError, match=r"add\(\) missing 1 required positional argument: 'BLOCK'"):
         kernel[(1,)](x, x, x, 4)
     assert triton_viz.launches == []
@@ -423,14 +430,7 @@ def test_the_environment_turns_it_off_and_interpret_mode_changes_nothing():
     )
 
     def output(**environment: str) -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | environment,
-        )
-        return done.stdout.split()
+        return run_python("-c", code, environment=environment).stdout.split()
 
     assert output(TRITON_VIZ_ENABLED="0") == ["JITFunction"]
     assert output() == output(TRITON_INTERPRET="1") == ["TritonTrace", "12"]

@@ -79,6 +79,23 @@ def test_elements_of_a_transposed_view_are_numbered_as_the_user_indexes_them():
     assert load["elements"] == store["elements"] == list(range(8))
 
 
+@pytest.mark.parametrize(
+    ("view", "by", "elements", "outside"),
+    [
+        (lambda base: base[4:], -1, [0, 1, 2], 1),
+        (lambda base: base[::2], 0, [0, 1], 2),
+        (lambda base: base[3:4], 0, [0], 3),
+        (lambda base: base[3], 0, [0], 3),
+        (lambda base: base.reshape(4, 4)[:, :3], 1, [1, 2, 3], 1),
+    ],
+    ids=["before it", "between its steps", "after one element", "after a number", "between its rows"],
+)
+def test_lanes_beside_a_view_are_counted_and_not_drawn(api: FlaskClient, view, by, elements, outside):
+    triton_viz.trace()(kernels.shift)[(1,)](view(torch.arange(16.0)), torch.zeros(4), by, BLOCK=4)
+    load = api.get("/api/data").get_json()["visualization_data"][0]
+    assert (load["elements"], load["outside"]) == (elements, outside)
+
+
 def test_a_dot_carries_its_shapes(api: FlaskClient):
     matmul.run(16, 16, 16)
     ops = api.get("/api/data").get_json()["visualization_data"]

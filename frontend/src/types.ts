@@ -46,7 +46,7 @@ export interface Op {
 export interface Access extends Op {
   tensor: string;
   elements: number[];
-  /** Lanes that hit memory between the rows of a view: inside its extent, but no element of it. */
+  /** Lanes that hit the memory that the tensor is a view of, but none of its elements. */
   outside: number;
   masked: number;
 }

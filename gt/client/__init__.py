@@ -1,7 +1,7 @@
 """The client: tensors that a user holds, and the stream of instructions they become.
 
-A tensor knows its id, shape and dtype, never where it lives. Imports `gt.ops` and `gt.transport`; the
-server is reached through a connection, and no engine is ever imported here.
+A tensor knows its id, shape and dtype, never where it lives. Imports `gt.ops` and `gt.transport`, and
+`gt.server` only to start one where there is none; no engine is ever imported here.
 """
 
 from gt.client.autograd import AutogradGraph, no_grad

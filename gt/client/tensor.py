@@ -70,6 +70,8 @@ class Tensor:
     def _binary_op(self, op: str, other: Any, reflected: bool = False) -> "Tensor":
         """`self op other`, or `other op self` if reflected; other may be a number or an array."""
         if isinstance(other, bool | int | float):
+            if op == "matmul":
+                return NotImplemented
             return self._apply(op, scalar=check_number(other), reflected=reflected)
         if isinstance(other, np.ndarray | np.generic):
             other = upload(self._value.client, np.asarray(other))
@@ -131,7 +133,7 @@ class Tensor:
         return self._unary_op("neg")
 
     def __matmul__(self, other: Any) -> "Tensor":
-        return NotImplemented if isinstance(other, bool | int | float) else self._binary_op("matmul", other)
+        return self._binary_op("matmul", other)
 
     def __rmatmul__(self, other: Any) -> "Tensor":
         return self._binary_op("matmul", other, reflected=True)

@@ -49,18 +49,18 @@ class Worker:
         match instruction:
             case protocol.WorkerOp(result, op, names, attrs, where):
                 inputs = [self.tensors[name] for name in names]
-                failed = next((value for value in inputs if isinstance(value, Failure)), None)
-                if failed is None:
-                    shapes = ", ".join(str(list(value.shape)) for value in inputs)
-                    what = f"{op}({shapes}), asked for at {where},"
-                    self.tensors[result] = self._try(what, lambda: self.engine.run(TABLE[op], inputs, attrs))
-                else:
-                    self.tensors[result] = failed
-                return _ack(self.tensors[result])
+                value = next((value for value in inputs if isinstance(value, Failure)), None)
+                if value is None:
+                    value = self._try(
+                        lambda: self.engine.run(TABLE[op], inputs, attrs),
+                        lambda: f"{op}({_shapes(inputs)}), asked for at {where},",
+                    )
+                self.tensors[result] = value
+                return _ack(value)
             case protocol.WorkerCreateTensor(result, array):
-                what = f"taking in {array!r}"
-                self.tensors[result] = self._try(what, lambda: self.engine.put(array.unpack()))
-                return _ack(self.tensors[result])
+                value = self._try(lambda: self.engine.put(array.unpack()), lambda: f"taking in {array!r}")
+                self.tensors[result] = value
+                return _ack(value)
             case protocol.WorkerFreeTensor(tensor):
                 del self.tensors[tensor]
                 return protocol.Ack()
@@ -68,19 +68,19 @@ class Worker:
                 value = self.tensors[tensor]
                 if not isinstance(value, Failure):
                     value = self._try(
-                        "giving out data", lambda: protocol.ArrayData.of(self.engine.get(value))
+                        lambda: protocol.ArrayData.of(self.engine.get(value)), lambda: "giving out data"
                     )
                 if isinstance(value, Failure):
                     return protocol.Data(0, None, value.message)
                 return protocol.Data(0, value)
 
-    def _try(self, what: str, compute: Callable[[], Any]) -> Any:
-        """A value, or the Failure to compute it."""
+    def _try(self, compute: Callable[[], Any], what: Callable[[], str]) -> Any:
+        """A value, or the Failure to compute it; `what` says what failed."""
         try:
             return compute()
         except Exception as error:  # noqa: BLE001 - whatever the engine raises reaches the user, as data
             where = f"{self.name} ({self.engine_name})"
-            return Failure(f"{what} failed on {where}: {type(error).__name__}: {error}")
+            return Failure(f"{what()} failed on {where}: {type(error).__name__}: {error}")
 
     def get_stats(self) -> dict[str, Any]:
         """What this worker has done and what it holds."""
@@ -93,3 +93,7 @@ class Worker:
 
 def _ack(value: Any) -> protocol.Ack:
     return protocol.Ack(value.message if isinstance(value, Failure) else None)
+
+
+def _shapes(values: list[Any]) -> str:
+    return ", ".join(str(list(value.shape)) for value in values)

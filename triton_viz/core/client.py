@@ -115,11 +115,11 @@ class ClientManager:
 
 
 def _tensors_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:
-    """An argument's tensors: itself, a tuple's members (`x[0]`), or the one that a descriptor describes."""
-    if hasattr(arg, "data_ptr"):
-        yield name, arg
-    elif isinstance(arg, tuple | list):
+    """An argument's tensors: itself, a tuple's members (`x[0]`), the one behind a descriptor or wrapper."""
+    if isinstance(arg, tuple | list):
         for position, member in enumerate(arg):
             yield from _tensors_in(f"{name}[{position}]", member)
     elif hasattr(arg, "base"):
         yield from _tensors_in(name, arg.base)
+    elif hasattr(arg, "data_ptr"):
+        yield name, arg

@@ -4,6 +4,7 @@ Everything here is plain data and survives a trip through a file.
 """
 
 import itertools
+import math
 from typing import Any
 
 import msgspec
@@ -53,19 +54,21 @@ class TensorInfo(msgspec.Struct, frozen=True):
             storage=(storage.data_ptr(), storage.data_ptr() + storage.nbytes()),
         )
 
-    def indices(self, offsets: np.ndarray) -> np.ndarray:
-        """The index of each element, one row each, from its distance to the first one in elements.
+    def elements(self, offsets: np.ndarray) -> np.ndarray:
+        """Which element is at each distance from the first, counted in row-major order; -1 where none is.
 
-        The largest stride is taken off first, so transposes, slices and steps come out right. A distance
-        that is no element of the view has an index outside its shape. Where strides overlap, one distance is
-        several elements, and this is one of them.
+        The largest stride is taken off first, so transposes, slices and steps come out right. Where strides
+        overlap, one distance is several elements, and this is one of them.
         """
-        index = np.zeros((offsets.size, len(self.shape)), np.int64)
-        left = offsets.ravel().astype(np.int64)
+        left = offsets.astype(np.int64)
+        position = np.zeros_like(left)
+        inside = np.ones(left.shape, bool)
         for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
             if self.strides[axis] and self.shape[axis] > 1:
-                index[:, axis], left = np.divmod(left, self.strides[axis])
-        return index
+                index, left = np.divmod(left, self.strides[axis])
+                inside &= (index >= 0) & (index < self.shape[axis])
+                position += index * math.prod(self.shape[axis + 1 :])
+        return np.where(inside & (left == 0), position, -1)
 
 
 class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.core.data import Access, Dot, Launch, Program, Record, TensorInfo
+from triton_viz.core.data import Dot, Launch, Program, Record, TensorInfo
 
 
 def collect_launch(launch: Launch, program: Program) -> list[tuple[str, Record]]:
@@ -30,22 +30,11 @@ def _payload(uuid: str, record: Record, tensors: dict[str, TensorInfo]) -> dict[
     }
     if isinstance(record, Dot):
         return common | {"left": record.left, "right": record.right, "result": record.result}
-    elements, outside = _elements(record, tensors.get(record.tensor))
+    tensor = tensors.get(record.tensor)
+    touched = tensor.elements(record.offsets[record.mask]) if tensor else np.zeros(0, np.int64)
     return common | {
         "tensor": record.tensor,
-        "elements": elements.tolist(),
-        "outside": outside,
+        "elements": touched[touched >= 0].tolist(),
+        "outside": int((touched < 0).sum()),
         "masked": int(record.mask.size - record.mask.sum()),
     }
-
-
-def _elements(record: Access, tensor: TensorInfo | None) -> tuple[np.ndarray, int]:
-    """The elements touched, numbered in row-major order, and how many lanes hit the gaps of a view."""
-    if tensor is None or not record.mask.any():
-        return np.zeros(0, np.int64), 0
-    index = tensor.indices(record.offsets[record.mask])
-    inside = (index < tensor.shape).all(axis=1)
-    if not tensor.shape:
-        return np.zeros(len(index), np.int64), 0
-    elements = np.ravel_multi_index(tuple(index[inside].T), tensor.shape)
-    return np.asarray(elements), int((~inside).sum())
