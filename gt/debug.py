@@ -3,7 +3,7 @@
 from typing import Any
 
 from gt.client.autograd import GRAPH, TapeNode
-from gt.client.client import current
+from gt.client.session import current
 
 
 def get_tape() -> list[TapeNode]:
@@ -19,9 +19,7 @@ def print_tape() -> None:
 
 def get_worker_stats() -> dict[str, dict[str, Any]]:
     """What every worker has done, by worker name."""
-    client = current()
-    client.flush()
-    return client.connection.get_stats()
+    return current().get_stats()
 
 
 def print_worker_stats() -> None:

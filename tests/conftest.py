@@ -7,21 +7,19 @@ import hypothesis
 import pytest
 
 import triton_viz
-from gt.client import Client
-from gt.client import client as client_module
-from gt.server import local
-from gt.transport.connection import LocalConnection
+from gt.client import Client, session
+from gt.server.local import LocalConnection, LocalServer
 
 # Elsewhere hypothesis looks for new cases every time; in CI the same commit gives the same answer.
 hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("tapestry")
 
 
-@pytest.fixture(params=["pytorch", "numpy"])
+@pytest.fixture(params=["pytorch", "numpy", "jax"])
 def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A GT system of its own, once per engine; `gt.*` uses it."""
-    client = Client(LocalConnection(local.start(request.param)))
-    monkeypatch.setattr(client_module, "_current", client)
+    client = Client(LocalConnection(LocalServer(request.param)))
+    monkeypatch.setattr(session, "_current", client)
     yield client
     client.close()
 

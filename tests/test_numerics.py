@@ -13,7 +13,9 @@ import gt
 from gt.client import Client
 from gt.errors import DimensionError, DTypeError, ShapeError
 from gt.ops import TABLE, dtypes
-from tests.op_samples import ARITHMETIC, SAMPLES, Sample, ints
+from tests.samples import SAMPLES, Sample
+from tests.samples.base import ints
+from tests.samples.elementwise import ARITHMETIC
 
 CREATION = {"full", "arange", "rand", "randn"}
 

@@ -4,114 +4,216 @@ It never touches data. A gradient is more GT ops, issued like any other; the rul
 """
 
 import contextlib
+import gc
 import heapq
 import itertools
 import threading
-import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gt.errors import GraphError
 from gt.ops import TABLE
 
 if TYPE_CHECKING:
+    from gt.client.base import Value
     from gt.client.tensor import Tensor
 
-_state = threading.local()
+Hook = Callable[["Tensor"], "Tensor | None"]
 
 
-def grad_enabled() -> bool:
+class _State(threading.local):
+    enabled = True
+
+
+_state = _State()
+
+
+def is_grad_enabled() -> bool:
     """Whether ops are being recorded on this thread."""
-    return getattr(_state, "enabled", True)
+    return _state.enabled
 
 
 @contextlib.contextmanager
-def no_grad() -> Iterator[None]:
-    """Ops inside are not recorded, so they have no gradient and cost no memory. Also a decorator."""
-    before = grad_enabled()
-    _state.enabled = False
+def set_grad_enabled(enabled: bool) -> Iterator[None]:
+    """Ops inside are recorded, or not. Also a decorator."""
+    before, _state.enabled = _state.enabled, enabled
     try:
         yield
     finally:
         _state.enabled = before
 
 
+def no_grad() -> contextlib.AbstractContextManager[None]:
+    """Ops inside are not recorded, so they have no gradient and cost no memory. Also a decorator."""
+    return set_grad_enabled(False)
+
+
+def enable_grad() -> contextlib.AbstractContextManager[None]:
+    """Ops inside are recorded, also inside a no_grad(). Also a decorator."""
+    return set_grad_enabled(True)
+
+
+class Leaf:
+    """Where a gradient ends up: what a user's own tensor knows of gradients."""
+
+    __slots__ = ("grad", "hooks", "requires_grad")
+
+    def __init__(self, requires_grad: bool) -> None:
+        self.requires_grad = requires_grad
+        self.grad: Tensor | None = None
+        self.hooks: dict[int, Hook] | None = None
+
+    def add(self, gradient: "Tensor") -> None:
+        """Add to the gradient."""
+        self.grad = gradient if self.grad is None else self.grad + gradient
+
+
 class TapeNode:
     """One op on the tape: what it read, what it made, and when.
 
-    `output` is a detached twin of the tensor that holds this node. Were it that tensor itself, the two
-    would keep each other alive until the garbage collector looks.
+    It holds values, not tensors: a tensor may be changed in place afterwards, and the gradient is that of
+    what the op read. `edges` are where the inputs' gradients go: to a Leaf, to the node that made the
+    input, or nowhere.
     """
 
-    __slots__ = ("__weakref__", "attrs", "inputs", "op", "output", "sequence")
+    __slots__ = ("attrs", "edges", "grad", "hooks", "op", "sequence", "values")
+    requires_grad = True
 
-    def __init__(self, sequence: int, op: str, inputs: tuple["Tensor", ...], output: "Tensor", attrs: dict):
+    def __init__(
+        self,
+        sequence: int,
+        op: str,
+        values: "tuple[Value, ...]",
+        edges: "tuple[Edge | None, ...]",
+        attrs: dict[str, Any] | None,
+    ) -> None:
         self.sequence = sequence
         self.op = op
-        self.inputs = inputs
-        self.output = output
-        self.attrs: dict[str, Any] = attrs
+        self.values = values
+        """What went in, and what came out last."""
+        self.edges = edges
+        self.attrs: dict[str, Any] = attrs or {}
+        self.grad: Tensor | None = None
+        self.hooks: dict[int, Hook] | None = None
+
+    @property
+    def inputs(self) -> "tuple[Tensor, ...]":
+        """The tensors it read, without their history."""
+        return tuple(value.tensor() for value in self.values[:-1])
+
+    @property
+    def output(self) -> "Tensor":
+        """The tensor it made, without its history."""
+        return self.values[-1].tensor()
 
     def __str__(self) -> str:
-        inputs = ", ".join(f"TENSOR[{x.id}]" for x in self.inputs)
-        return f"TENSOR[{self.output.id}] := {self.op.upper()} {inputs}"
+        *inputs, output = (f"TENSOR[{value.id}]" for value in self.values)
+        return f"{output} := {self.op.upper()} {', '.join(inputs)}"
 
     @property
     def used_up(self) -> bool:
         """Whether backward() went through here and freed what it needed."""
-        return not self.inputs
+        return not self.values
+
+
+Edge = Leaf | TapeNode
+
+_hook_numbers = itertools.count()
+
+
+class HookHandle:
+    """What `register_hook` returns: `remove()` takes the hook off again."""
+
+    def __init__(self, edge: Edge, hook: Hook) -> None:
+        self._edge = edge
+        self._number = next(_hook_numbers)
+        edge.hooks = {**(edge.hooks or {}), self._number: hook}
+
+    def remove(self) -> None:
+        """Take the hook off."""
+        if self._edge.hooks:
+            self._edge.hooks.pop(self._number, None)
+
+
+def _through_hooks(edge: Edge, gradient: "Tensor") -> "Tensor":
+    for hook in list((edge.hooks or {}).values()):
+        changed = hook(gradient)
+        if changed is not None:
+            gradient = changed
+    return gradient
 
 
 class AutogradGraph:
     """The tape of all graphs that are alive. A graph dies with the last tensor that needs it."""
 
     def __init__(self) -> None:
-        self._sequence = itertools.count()
-        self._nodes: weakref.WeakSet[TapeNode] = weakref.WeakSet()
+        self._next = itertools.count().__next__
 
-    def record(self, op: str, inputs: tuple["Tensor", ...], output: "Tensor", attrs: dict) -> TapeNode:
+    def record(
+        self,
+        op: str,
+        values: "tuple[Value, ...]",
+        edges: tuple[Edge | None, ...],
+        attrs: dict[str, Any] | None,
+    ) -> TapeNode:
         """Put an op on the tape."""
-        node = TapeNode(next(self._sequence), op, inputs, output, attrs)
-        self._nodes.add(node)
-        return node
+        return TapeNode(self._next(), op, values, edges, attrs)
 
     def tape(self) -> list[TapeNode]:
         """What is on the tape now, oldest first. What backward() has used up is no longer on it."""
-        return sorted((node for node in self._nodes if not node.used_up), key=lambda node: node.sequence)
+        # Nothing keeps a list: that would cost every op something. Python knows which nodes are alive.
+        nodes = [node for node in gc.get_objects() if type(node) is TapeNode and not node.used_up]
+        return sorted(nodes, key=lambda node: node.sequence)
 
-    def backward(self, root: "Tensor", gradient: "Tensor", retain_graph: bool) -> None:
+    def backward(self, root: Edge, gradient: "Tensor", retain_graph: bool) -> None:
         """Add the gradient of `root` to every leaf it was computed from."""
         # Newest first: by the time a node is reached, all of its output's gradients have been added up.
         heap: list[tuple[int, TapeNode]] = []
-        pending: dict[TapeNode, Tensor] = {}
+        pending: dict[Edge, Tensor] = {root: gradient}
+        leaves: list[Leaf] = []
 
-        def give(tensor: "Tensor", gradient: "Tensor") -> None:
-            gradient = gradient.to(tensor.dtype)
-            node = tensor.node
-            if node is None:
-                tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
-            elif node in pending:
-                pending[node] = pending[node] + gradient
+        def reach(edge: Edge) -> None:
+            if isinstance(edge, TapeNode):
+                heapq.heappush(heap, (-edge.sequence, edge))
             else:
-                pending[node] = gradient
-                heapq.heappush(heap, (-node.sequence, node))
+                leaves.append(edge)
 
+        reach(root)
+        client = gradient._value.client
         with no_grad():
-            give(root, gradient)
-            while heap:
-                _, node = heapq.heappop(heap)
-                if node.used_up:
-                    raise GraphError(
-                        "Trying to backward through the graph a second time. "
-                        "Specify retain_graph=True if you need to backward through it twice."
-                    )
-                rule = TABLE[node.op].grad
-                assert rule is not None, f"{node.op} was recorded but has no gradient"
-                for tensor, part in zip(node.inputs, rule(pending.pop(node), node), strict=True):
-                    if tensor.requires_grad:
-                        give(tensor, part)
-                if not retain_graph:
-                    node.inputs = ()
+            try:
+                while heap:
+                    node = heapq.heappop(heap)[1]
+                    if not node.values:
+                        raise GraphError(
+                            "Trying to backward through the graph a second time. "
+                            "Specify retain_graph=True if you need to backward through it twice."
+                        )
+                    # What a rule issues is on account of the line that the op itself came from.
+                    client.on_behalf_of = (threading.get_ident(), node.values[-1].site)
+                    g = pending.pop(node)
+                    if node.hooks:
+                        g = _through_hooks(node, g)
+                    row = TABLE[node.op]
+                    for index, edge in enumerate(node.edges):
+                        if edge is None:
+                            continue
+                        part = row.gradient(g, node, index)
+                        if part is None:
+                            continue
+                        if part._value.spec.dtype != node.values[index].spec.dtype:
+                            part = part.to(node.values[index].spec.dtype)
+                        if edge in pending:
+                            pending[edge] = pending[edge] + part
+                        else:
+                            pending[edge] = part
+                            reach(edge)
+                    if not retain_graph:
+                        node.values = ()
+                for leaf in leaves:
+                    leaf.add(_through_hooks(leaf, pending[leaf]))
+            finally:
+                client.on_behalf_of = None
 
 
 GRAPH = AutogradGraph()

@@ -1,111 +1,147 @@
 """The client's end of the stream: instructions go out in batches, data comes back when asked for."""
 
-import atexit
 import itertools
-import sys
 import threading
-from collections import deque
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Protocol
 
 import numpy as np
 
-from gt.config import debug
+from gt import config
 from gt.errors import WorkerError
-from gt.server import local
 from gt.transport import protocol
-from gt.transport.connection import LocalConnection
 
 BATCH = 128
-"""How many instructions wait, at the most, before they are sent."""
+"""How many tensors are made, at the most, before the stream is sent on."""
 
-_PACKAGE = str(Path(__file__).parents[1])
+FLUSH_SECONDS = 0.01
+"""How long an instruction waits, at the most, before it is sent on."""
+
+
+class Connection(Protocol):
+    """What a client needs of the way to its dispatcher."""
+
+    def upload(self, result: int, array: np.ndarray, owned: bool) -> protocol.LocalInstruction:
+        """The instruction that makes a tensor of this array, which may change later unless it is `owned`."""
+        ...
+
+    def send(self, batch: list[protocol.LocalInstruction]) -> None:
+        """Send instructions; nothing comes back. Raises if the other side is gone."""
+        ...
+
+    def wait(self, request: int) -> protocol.Fetched:
+        """Wait for the answer to a GetData that was sent."""
+        ...
+
+    def get_stats(self) -> dict[str, dict[str, Any]]:
+        """Every worker's statistics, by name."""
+        ...
+
+    def close(self) -> None:
+        """Leave."""
+        ...
 
 
 class Client:
-    """One user's stream. Issuing an op returns at once; only `fetch` waits."""
+    """One user's stream. Issuing an op returns at once; only `fetch` waits.
 
-    def __init__(self, connection: LocalConnection):
+    Issuing takes no lock: `emit` appends to a list, which Python does in one step, from any thread, also
+    from a destructor. Only `flush` takes instructions off the list, from its front, under the lock.
+    """
+
+    def __init__(self, connection: Connection):
         self.connection = connection
-        self._ids = itertools.count()
+        self._pending: list[protocol.LocalInstruction] = []
+        self.emit = self._pending.append
+        """Add an instruction to the stream."""
+        self.next_id = itertools.count().__next__
         self._requests = itertools.count()
-        self._pending: list[protocol.ClientInstruction] = []
-        # Tensors are freed by the garbage collector, at any moment, also while the lock is held by this
-        # very thread. Appending to a deque needs no lock; the ids join the stream with the next batch.
-        self._freed: deque[int] = deque()
+        self.sites: dict[tuple[int, int], int] = {}
+        self._code: list[Any] = []
+        self.on_behalf_of: tuple[int, int] | None = None
+        """While a thread goes backward: its ident, and the line of the op it is at."""
         self._lock = threading.RLock()
+        self._closed = threading.Event()
+        threading.Thread(target=self._flush_regularly, name="gt-flush", daemon=True).start()
 
-    def create(self, array: np.ndarray) -> int:
+    def create(self, array: np.ndarray, owned: bool = False) -> int:
         """Upload data; the result is the new tensor's id."""
-        result = next(self._ids)
-        self._issue(protocol.CreateTensor(result, protocol.ArrayData.of(array)))
+        result = self.next_id()
+        self.emit(self.connection.upload(result, array, owned))
         return result
-
-    def apply(self, op: str, inputs: tuple[int, ...], attrs: dict[str, Any]) -> int:
-        """Apply a row of the op table; the result is the new tensor's id."""
-        result = next(self._ids)
-        self._issue(protocol.Op(result, op, inputs, attrs, caller()))
-        return result
-
-    def _issue(self, instruction: protocol.ClientInstruction) -> None:
-        with self._lock:
-            self._pending.append(instruction)
-            if len(self._pending) >= BATCH:
-                self.flush()
-
-    def free(self, tensor: int) -> None:
-        """Say that a tensor will not be used again. Safe to call from a destructor."""
-        self._freed.append(tensor)
 
     def fetch(self, tensor: int) -> np.ndarray:
         """A tensor's data. Sends what is pending, and waits."""
         with self._lock:
             request = next(self._requests)
-            reply = self.connection.request([*self._take_pending(), protocol.GetData(request, tensor)])
-        assert isinstance(reply, protocol.Data)
-        assert reply.request == request
+            self.emit(protocol.GetData(request, tensor))
+            self.connection.send(self._take_pending())
+        reply = self.connection.wait(request)
         if reply.array is None:
             raise WorkerError(reply.error)
-        return reply.array.unpack()
+        return reply.array
 
     def flush(self) -> None:
         """Send what is pending."""
         with self._lock:
-            batch = self._take_pending()
-            if batch:
-                self.connection.send(batch)
+            if self._pending:
+                self.connection.send(self._take_pending())
 
-    def _take_pending(self) -> list[protocol.ClientInstruction]:
-        # Frees go last: a tensor may be freed while an instruction that reads it is still pending.
-        batch, self._pending = self._pending, []
-        while self._freed:
-            batch.append(protocol.FreeTensor(self._freed.popleft()))
-        debug("client", batch)
+    def _take_pending(self) -> list[protocol.LocalInstruction]:
+        # The list stays the same object, and others only append to it: no instruction can slip away.
+        size = len(self._pending)
+        batch = self._pending[:size]
+        del self._pending[:size]
+        config.debug("client", batch)
         return batch
+
+    def _flush_regularly(self) -> None:
+        """Send what has waited too long, so that work starts, and memory is freed, while the user thinks."""
+        while not self._closed.wait(FLUSH_SECONDS):
+            if self._pending:
+                try:
+                    self.flush()
+                except Exception:  # noqa: BLE001 - the next call from the user's own code raises it again
+                    return
+
+    def site(self, frame: FrameType | None) -> int:
+        """The number of the line of the user's code that called into GT: the first one outside of it."""
+        if self.on_behalf_of is not None and self.on_behalf_of[0] == threading.get_ident():
+            return self.on_behalf_of[1]
+        while frame is not None:
+            code, place = frame.f_code, frame.f_lasti
+            number = self.sites.get((id(code), place))
+            if number is None:
+                number = self._new_site(frame)
+            if number >= 0:
+                return number
+            frame = frame.f_back
+        return 0
+
+    def _new_site(self, frame: FrameType) -> int:
+        code = frame.f_code
+        number = -1
+        if not code.co_filename.startswith(_PACKAGE):
+            number = len(self._code)
+            self.emit(protocol.Site(number, f"{code.co_filename}:{frame.f_lineno}"))
+        self._code.append(code)  # keeps it alive: its id must not come to mean another
+        self.sites[id(code), frame.f_lasti] = number
+        return number
+
+    def get_stats(self) -> dict[str, dict[str, Any]]:
+        """Every worker's statistics, by name, once everything issued so far is done."""
+        self.flush()
+        return self.connection.get_stats()
 
     def close(self) -> None:
         """Send what is pending, and leave."""
-        self.flush()
-        self.connection.close()
+        if not self._closed.is_set():
+            self._closed.set()
+            try:
+                self.flush()
+            finally:
+                self.connection.close()
 
 
-def caller() -> str:
-    """The line of the user's code that called into GT, for error messages."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-_current: Client | None = None
-_starting = threading.Lock()
-
-
-def current() -> Client:
-    """The program's client. The first call starts a server inside the program."""
-    global _current
-    with _starting:
-        if _current is None:
-            _current = Client(LocalConnection(local.start()))
-            atexit.register(_current.close)
-        return _current
+_PACKAGE = str(Path(__file__).parents[1])

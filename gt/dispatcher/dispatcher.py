@@ -1,126 +1,250 @@
-"""The dispatcher: from clients' instructions to workers' instructions, and back."""
+"""The dispatcher: from clients' instructions to workers' instructions, and back.
+
+It does no input or output itself. A socket, or an embedded server, calls `receive` with what a client sent
+and `done` with what a worker answered; the dispatcher calls the links it was given.
+"""
 
 import itertools
+import time
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from gt.config import debug, verbose
+from gt import config
+from gt.dispatcher.fair_share import Chunk, FairShare, Session
 from gt.dispatcher.instruction_stream import InstructionStream
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.errors import ProtocolError
-from gt.transport import protocol
+from gt.transport import modifiers as streams
+from gt.transport.protocol import CreateTensor, Failed, GetData, LocalInstruction, Op, Site, Upload
+
+NO_WORKER_SECONDS = 10.0
+"""How long work waits for a worker to come, before it fails."""
+
+
+class ClientLink(Protocol):
+    """The way to a client."""
+
+    def ack(self, sequence: int) -> None:
+        """Every batch up to this one is done."""
+        ...
+
+    def data(self, reply: Any) -> None:
+        """Data that was asked for."""
+        ...
+
+    def failed(self, request: int, error: str) -> None:
+        """Data that was asked for, and cannot be had."""
+        ...
 
 
 class WorkerLink(Protocol):
-    """What the dispatcher needs of a worker: a name, and messages in and out."""
+    """The way to a worker."""
 
     @property
     def name(self) -> str:
         """What the tape calls it."""
         ...
 
-    def receive(self, batch: bytes) -> bytes:
-        """Carry out a batch of encoded instructions and encode the replies, one each."""
+    def send(self, sequence: int, chunk: Chunk) -> None:
+        """Have instructions carried out; `Dispatcher.done` is called with what came of them."""
         ...
 
-    def get_stats(self) -> dict[str, Any]:
-        """What it has done and what it holds."""
+    def forget(self, client: str) -> None:
+        """Have everything of a client dropped."""
         ...
 
 
 class Dispatcher:
-    """Carries out the streams of many clients on a worker."""
+    """Carries out the streams of many clients on many workers."""
 
-    def __init__(self, worker: WorkerLink):
-        self.worker = worker
+    def __init__(self, modifiers: Sequence[streams.StreamModifier] = ()) -> None:
         self.stream = InstructionStream()
-        self._handles: dict[str, dict[int, TensorHandle]] = {}
-        self._names = (f"c{n}" for n in itertools.count(1))
-        verbose(f"dispatcher ready with {worker.name}")
+        self.modifiers = list(modifiers)
+        self.workers: dict[str, WorkerLink] = {}
+        self.sessions: dict[str, Session] = {}
+        self._shares: dict[str, FairShare] = {}
+        self._handles: dict[str, TensorHandle] = {}
+        self._client_names = (f"c{n}" for n in itertools.count(1))
+        self._in_flight: dict[int, Chunk] = {}
+        self._sequence = itertools.count()
+        self._pumping = False
 
-    # --- what a connection calls ---
+    # --- workers come and go ---
 
-    def connect(self) -> str:
+    def add_worker(self, link: WorkerLink) -> None:
+        """A worker is ready."""
+        self.workers[link.name] = link
+        self._shares[link.name] = FairShare(link.name)
+        self._handles[link.name] = TensorHandle(link.name)
+        self.stream.follow_config()
+        self.stream.add("CONNECT", f"WORKER {link.name}")
+        config.verbose(f"worker {link.name} joined; {len(self.workers)} in all")
+        for session in self.sessions.values():
+            if session.share is None:
+                self._assign(session)
+        self.pump()
+
+    def remove_worker(self, name: str, why: str) -> None:
+        """A worker is gone, and with it all tensors it held."""
+        share = self._shares.pop(name)
+        del self.workers[name], self._handles[name]
+        self.stream.add("DISCONNECT", f"WORKER {name}")
+        config.verbose(f"worker {name} left: {why}")
+        lost = [(sequence, chunk) for sequence, chunk in self._in_flight.items() if chunk.share is share]
+        for session in list(share.sessions):
+            session.lose(why)
+        for sequence, chunk in lost:
+            del self._in_flight[sequence]
+            self._fail(chunk.session, chunk.instructions, why)
+            if chunk.ends is not None:
+                chunk.session.link.ack(chunk.ends)
+        for session in list(share.sessions):
+            self._assign(session)
+        self.pump()
+
+    def _assign(self, session: Session) -> None:
+        """Give a client a worker: the one with the fewest clients. All its tensors live there."""
+        shares = sorted(self._shares.values(), key=lambda share: len(share.sessions))
+        session.join(shares[0] if shares else None)
+
+    # --- clients come and go ---
+
+    def connect(self, link: ClientLink) -> str:
         """Admit a client, with a namespace of its own."""
-        client = next(self._names)
-        self._handles[client] = {}
+        name = next(self._client_names)
+        session = self.sessions[name] = Session(name, link)
+        self._assign(session)
         self.stream.follow_config()
-        self.stream.add("CONNECT", f"CLIENT {client}")
-        debug("dispatcher", [f"client {client} connected"])
-        return client
-
-    def receive(self, client: str, batch: bytes) -> bytes | None:
-        """Carry out a batch of a client's instructions; the reply is that of a GetData at its end."""
-        self.stream.follow_config()
-        instructions = protocol.decode_client_batch(batch)
-        translated = []
-        for instruction in instructions:
-            self.stream.add("RECV", f"CLIENT {client}", instruction)
-            translated.append(self._translate(client, instruction))
-        replies = self._carry_out(translated)
-        if not instructions or not isinstance(instructions[-1], protocol.GetData):
-            return None
-        data = replies[-1]
-        assert isinstance(data, protocol.Data)
-        reply = protocol.Data(instructions[-1].request, data.array, data.error)
-        self.stream.add("SEND", f"CLIENT {client}", reply)
-        return protocol.encode(reply)
+        self.stream.add("CONNECT", f"CLIENT {name}", name)
+        config.debug("dispatcher", [f"client {name} connected"])
+        return name
 
     def disconnect(self, client: str) -> None:
-        """Free everything a client still holds, and forget it."""
-        left = [protocol.FreeTensor(tensor) for tensor in self._handles[client]]
-        self._carry_out([self._translate(client, instruction) for instruction in left])
-        del self._handles[client]
-        self.stream.add("DISCONNECT", f"CLIENT {client}")
-        debug("dispatcher", [f"client {client} disconnected"])
-        if not self._handles:
-            self.stream.close()
+        """Forget a client: what it still had to do, and what it still holds."""
+        session = self.sessions.pop(client, None)
+        if session is None:
+            return
+        session.join(None)
+        session.queue.clear()
+        session.gone = True
+        for worker in self.workers.values():
+            worker.forget(client)
+        self.stream.add("DISCONNECT", f"CLIENT {client}", client)
+        config.debug("dispatcher", [f"client {client} disconnected"])
+        self.pump()
 
-    # --- the way to the workers ---
+    # --- instructions in, instructions out ---
 
-    def _translate(self, client: str, instruction: protocol.ClientInstruction) -> protocol.WorkerInstruction:
-        """The same instruction in physical names; keeps track of what exists."""
-        handles = self._handles[client]
-        match instruction:
-            case protocol.CreateTensor(result, array):
-                handle = handles[result] = self._place(client, result)
-                return protocol.WorkerCreateTensor(handle.name, array)
-            case protocol.Op(result, op, inputs, attrs, where):
-                names = tuple(self._find(client, tensor).name for tensor in inputs)
-                handle = handles[result] = self._place(client, result)
-                return protocol.WorkerOp(handle.name, op, names, attrs, where)
-            case protocol.FreeTensor(tensor):
-                name = self._find(client, tensor).name
-                del handles[tensor]
-                return protocol.WorkerFreeTensor(name)
-            case protocol.GetData(_, tensor):
-                return protocol.WorkerGetData(self._find(client, tensor).name)
+    def receive(
+        self, client: str, sequence: int, instructions: Sequence[LocalInstruction], frames: Sequence[Any] = ()
+    ) -> None:
+        """Take in a batch of a client's instructions, and pass on what workers have room for."""
+        self.stream.follow_config()
+        session = self.sessions[client]
+        self.stream.add("RECV", f"CLIENT {client}", client, instructions)
+        if self.modifiers:
+            instructions = streams.through(self.modifiers, instructions)
+        self._track(session, instructions)
+        session.put(sequence, instructions, frames)
+        self.pump()
 
-    def _place(self, client: str, tensor: int) -> TensorHandle:
-        return TensorHandle(client, tensor, self.worker.name)
-
-    def _find(self, client: str, tensor: int) -> TensorHandle:
+    def _track(self, session: Session, instructions: Sequence[LocalInstruction]) -> None:
+        """Keep account of which tensors exist, and where."""
+        handles = session.handles
+        handle = self._handles.get(session.share.worker) if session.share else None
         try:
-            return self._handles[client][tensor]
-        except KeyError:
-            raise ProtocolError(f"Tensor not found: client {client} has no tensor {tensor}") from None
+            for instruction in instructions:
+                kind = type(instruction)
+                if kind is Op:
+                    for tensor in instruction.inputs:
+                        handles[tensor]
+                    handles[instruction.result] = handle
+                elif kind is int:
+                    del handles[instruction]
+                elif kind is GetData:
+                    handles[instruction.tensor]
+                elif kind is Upload or kind is CreateTensor:
+                    handles[instruction.result] = handle
+                elif kind is Site:
+                    session.sites.append(instruction)
+        except KeyError as error:
+            raise ProtocolError(f"Tensor not found: client {session.name} has no tensor {error}") from None
 
-    def _carry_out(self, instructions: list[protocol.WorkerInstruction]) -> list[protocol.Reply]:
-        if not instructions:
-            return []
-        source = f"WORKER {self.worker.name}"
-        debug("dispatcher", instructions, prefix=f"to {self.worker.name}: ")
+    def pump(self) -> None:
+        """Pass on as much as the workers' windows let through."""
+        if self._pumping:
+            return  # an embedded worker answers at once, from inside the loop below
+        self._pumping = True
+        try:
+            progress = True
+            while progress:
+                progress = False
+                for name, share in list(self._shares.items()):
+                    chunk = share.next_chunk()
+                    if chunk is not None:
+                        self._send(self.workers[name], chunk)
+                        progress = True
+        finally:
+            self._pumping = False
+
+    def _send(self, worker: WorkerLink, chunk: Chunk) -> None:
+        sequence = next(self._sequence)
+        self._in_flight[sequence] = chunk
+        name = chunk.session.name
+        self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.instructions)
+        config.debug("dispatcher", chunk.instructions, prefix=f"{name} to {worker.name}: ")
+        worker.send(sequence, chunk)
+
+    def done(self, sequence: int, seconds: float, failed: Sequence[Failed], data: Sequence[Any]) -> None:
+        """A worker has carried out what it was sent."""
+        chunk = self._in_flight.pop(sequence, None)
+        if chunk is None:
+            return  # of a worker that was given up meanwhile
+        session, name = chunk.session, chunk.session.name
+        errors = {one.tensor: one.error for one in failed}
+        for reply in data:
+            if reply.error is not None:
+                tensors = [i.tensor for i in chunk.instructions if type(i) is GetData]
+                errors |= dict.fromkeys(tensors, reply.error)
+        self.stream.add("WORKER_RECV", f"WORKER {chunk.share.worker}", name, chunk.instructions, errors)
+        chunk.share.finished(chunk, seconds)
+        if not session.gone:
+            self.stream.add("SEND", f"CLIENT {name}", name, chunk.instructions, errors)
+            for reply in data:
+                session.link.data(reply)
+            if chunk.ends is not None:
+                session.link.ack(chunk.ends)
+        self.pump()
+
+    def _fail(self, session: Session, instructions: Sequence[LocalInstruction], why: str) -> None:
         for instruction in instructions:
-            self.stream.add("WORKER_SEND", source, instruction)
-        replies, _ = self._recv_from_worker(protocol.encode(instructions))
-        for instruction, reply in zip(instructions, replies, strict=True):
-            self.stream.add("WORKER_RECV", source, reply, about=instruction)
-        return replies
+            if type(instruction) is GetData and not session.gone:
+                session.link.failed(instruction.request, why)
 
-    def _recv_from_worker(self, batch: bytes) -> tuple[list[protocol.Reply], int]:
-        """The worker's replies to a batch, one each, and their size in bytes."""
-        replies = self.worker.receive(batch)
-        return protocol.decode_replies(replies), len(replies)
+    def tick(self) -> None:
+        """Give up what has waited too long for a worker. Called every now and then."""
+        now = time.monotonic()
+        for session in self.sessions.values():
+            if session.share is None and session.queue and now - session.waiting_since > NO_WORKER_SECONDS:
+                why = (
+                    f"no worker is connected, and none came within {NO_WORKER_SECONDS:.0f} s. "
+                    "Start one: python -m gt.worker --host HOST -p PORT"
+                )
+                waiting = list(session.queue)
+                session.queue.clear()
+                session.lose(why)
+                for batch in waiting:
+                    self._fail(session, batch.instructions, why)
+                    session.link.ack(batch.sequence)
 
-    def get_stats(self) -> dict[str, dict[str, Any]]:
-        """Every worker's statistics, by name."""
-        return {self.worker.name: self.worker.get_stats()}
+    def get_stats(self) -> dict[str, Any]:
+        """What the dispatcher has done and what it holds."""
+        stats: dict[str, Any] = {
+            "clients": len(self.sessions),
+            "workers": len(self.workers),
+            "handles": sum(len(session.handles) for session in self.sessions.values()),
+            "queued_batches": sum(len(session.queue) for session in self.sessions.values()),
+        }
+        if self.modifiers:
+            stats["modifiers"] = streams.stats(self.modifiers)
+        return stats

@@ -2,23 +2,24 @@
 
     1.608s | #0011 | RECV  | CLIENT c1  | BinaryOp  | 117B | result=2 op=add left=0 right=1
 
-The most recent lines are always kept in memory. `GT_INSTRUCTION_LOG=FILE` also writes them all to a
-file; it may be set at any time.
+The most recent lines are always kept in memory; they are written out as text only when somebody looks.
+`GT_INSTRUCTION_LOG=FILE` also writes them all to a file; it may be set at any time.
 """
 
+import itertools
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 from gt import config
 from gt.ops import TABLE
 from gt.transport import protocol
+from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Site, Upload
 
 KEPT = 10_000
 """How many lines are kept in memory."""
-
-Message = protocol.ClientInstruction | protocol.WorkerInstruction | protocol.Reply
 
 
 class Entry(NamedTuple):
@@ -41,30 +42,87 @@ class Entry(NamedTuple):
         )
 
 
+class _Described(NamedTuple):
+    """A CreateTensor without its data: the tape must not keep that alive."""
+
+    result: int
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+
+
+_WITH_DATA = {Upload, CreateTensor}
+
+
+class _Passage(NamedTuple):
+    """Instructions that passed together."""
+
+    elapsed: float
+    first: int
+    event: str
+    source: str
+    client: str
+    instructions: Sequence[LocalInstruction | _Described | None]
+    failed: Mapping[int, str]
+
+    def entries(self) -> Iterator[Entry]:
+        reply = self.event in ("WORKER_RECV", "SEND")
+        physical = f"{self.client}_" if self.event.startswith("WORKER") else ""
+        prefix = "Worker" if physical else ""
+        for number, instruction in enumerate(self.instructions, self.first):
+            if instruction is None:
+                command, details, size = "", "", 0
+            else:
+                command, subject, rest = _describe(instruction, physical)
+                command = prefix + command
+                details = f"{subject} {rest}" if rest and not reply else subject
+                size = 0 if reply else _size(instruction)
+                if reply:
+                    error = self.failed.get(_tensor(instruction))
+                    ended = "success=True" if error is None else f"FAILED {error.splitlines()[0]}"
+                    details = f"{details} {ended}"
+            yield Entry(self.elapsed, number, self.event, self.source, command, size, details)
+
+
 class InstructionStream:
     """Sees everything, changes nothing."""
 
     def __init__(self) -> None:
-        self.recent: deque[Entry] = deque(maxlen=KEPT)
+        self._passages: deque[_Passage] = deque()
+        self._kept = 0
         self._start = time.monotonic()
         self._count = 0
         self._path: str | None = None
         self._file: TextIO | None = None
 
     def add(
-        self, event: str, source: str, message: Message | None = None, about: Message | None = None
+        self,
+        event: str,
+        source: str,
+        client: str = "",
+        instructions: Sequence[LocalInstruction] = (),
+        failed: Mapping[int, str] | None = None,
     ) -> None:
-        """Put a message on the tape; a reply may say what it is about."""
-        # The entry describes the message and lets go of it: the message may hold a tensor's data.
-        command, details = _command(about or message), _details(message)
-        if about is not None:
-            details = f"{_details(about).split()[0]} {details}"
+        """Put what passed on the tape: instructions, or replies to them, or an event without either."""
+        lines: Sequence[LocalInstruction | _Described | None] = instructions or (None,)
+        if not _WITH_DATA.isdisjoint(map(type, instructions)):
+            lines = [_without_data(line) for line in instructions]
         elapsed = time.monotonic() - self._start
-        entry = Entry(elapsed, self._count, event, source, command, protocol.size(message), details)
-        self._count += 1
-        self.recent.append(entry)
+        passage = _Passage(elapsed, self._count, event, source, client, lines, failed or {})
+        self._count += len(lines)
+        self._kept += len(lines)
+        self._passages.append(passage)
+        while self._kept - len(self._passages[0].instructions) >= KEPT:
+            self._kept -= len(self._passages.popleft().instructions)
         if self._file is not None:
-            self._file.write(f"{entry}\n")
+            self._file.write("".join(f"{entry}\n" for entry in passage.entries()))
+            self._file.flush()  # the tape is complete up to a crash, which is when it is read
+
+    @property
+    def recent(self) -> list[Entry]:
+        """The most recent lines, oldest first."""
+        entries = itertools.chain.from_iterable(passage.entries() for passage in list(self._passages))
+        return list(deque(entries, maxlen=KEPT))
 
     def follow_config(self) -> None:
         """Open, change or close the log file as GT_INSTRUCTION_LOG says now. Called once a batch."""
@@ -73,8 +131,7 @@ class InstructionStream:
             self.close()
             self._path = path
             try:
-                # Line buffered: the tape is complete up to a crash, which is when it is read.
-                self._file = open(path, "a", buffering=1) if path else None  # noqa: PTH123, SIM115
+                self._file = open(path, "a") if path else None  # noqa: PTH123, SIM115
             except OSError as error:
                 # Said once for each path: a log that cannot be written must not stop the program.
                 print(
@@ -88,34 +145,54 @@ class InstructionStream:
         self._file = self._path = None
 
 
-def _command(message: Message | None) -> str:
-    """What the tape calls a message; an op goes by its kind."""
-    match message:
-        case None:
-            return ""
-        case protocol.Op(op=op):
-            return TABLE[op].kind
-        case protocol.WorkerOp(op=op):
-            return f"Worker{TABLE[op].kind}"
-        case _:
-            return type(message).__name__
+def _without_data(instruction: LocalInstruction) -> LocalInstruction | _Described:
+    if isinstance(instruction, Upload | CreateTensor):
+        array = instruction.array
+        dtype = array.dtype if isinstance(array.dtype, str) else array.dtype.name
+        return _Described(instruction.result, array.shape, dtype, array.nbytes)
+    return instruction
 
 
-def _details(message: Message | None) -> str:
-    match message:
-        case None:
-            return ""
-        case protocol.Op(result, op, inputs, attrs) | protocol.WorkerOp(result, op, inputs, attrs):
-            key = "tensor_id" if TABLE[op].kind == "CreateTensor" else "result"
-            names = ("left", "right") if len(inputs) == 2 else ("input",)
-            fields = {key: result, "op": op, **dict(zip(names, inputs, strict=False)), **attrs}
-            return " ".join(f"{name}={_field(value)}" for name, value in fields.items())
-        case protocol.CreateTensor(result, array) | protocol.WorkerCreateTensor(result, array):
-            return f"tensor_id={result} shape={_field(array.shape)} dtype={array.dtype}"
-        case protocol.Ack(error=error) | protocol.Data(error=error):
-            return "success=True" if error is None else f"FAILED {error.splitlines()[0]}"
-        case _:
-            return f"tensor_id={message.tensor}"
+def _tensor(instruction: LocalInstruction | _Described) -> int:
+    """The tensor an instruction is about."""
+    match instruction:
+        case int():
+            return instruction
+        case GetData(tensor=tensor):
+            return tensor
+        case Op(result=result) | _Described(result=result):
+            return result
+    return -1
+
+
+def _describe(instruction: LocalInstruction | _Described, physical: str) -> tuple[str, str, str]:
+    """What the tape calls an instruction, which tensor it is about, and the rest."""
+    match instruction:
+        case int():
+            return "FreeTensor", f"tensor_id={physical}{instruction}", ""
+        case Op(result, op, inputs, attrs):
+            kind = TABLE[op].kind if op in TABLE else "Op"
+            key = "tensor_id" if kind == "CreateTensor" else "result"
+            names = ("left", "right") if len(inputs) == 2 else ("input",) * len(inputs)
+            fields = [f"op={op}"]
+            fields += [f"{name}={physical}{tensor}" for name, tensor in zip(names, inputs, strict=True)]
+            fields += [f"{name}={_field(value)}" for name, value in (attrs or {}).items()]
+            return kind, f"{key}={physical}{result}", " ".join(fields)
+        case _Described(result, shape, dtype):
+            return "CreateTensor", f"tensor_id={physical}{result}", f"shape={_field(shape)} dtype={dtype}"
+        case GetData(request, tensor):
+            return "GetData", f"tensor_id={physical}{tensor}", f"request={request}"
+        case Site(number, where):
+            return "Site", f"site={number}", f"at={where}"
+        case Lost(tensors, error):
+            return "Lost", f"tensors={len(tensors)}", f"ERROR {error}"
+    return type(instruction).__name__, "", ""
+
+
+def _size(instruction: LocalInstruction | _Described) -> int:
+    if isinstance(instruction, _Described):
+        return instruction.nbytes
+    return len(protocol.encode(instruction))
 
 
 def _field(value: object) -> str:

@@ -1,21 +1,13 @@
 """Where a client's tensor physically is."""
 
-import dataclasses
+from typing import NamedTuple
 
 
-@dataclasses.dataclass(frozen=True)
-class TensorHandle:
-    """Maps one `client:tensor` to the worker that holds it.
+class TensorHandle(NamedTuple):
+    """Where the tensors of a kind are: which worker holds them.
 
-    A client counts its own tensors from zero, and many clients share a worker; the physical name
-    keeps them apart.
+    The dispatcher maps every `client:tensor` to a handle. Tensors that lie alike share one handle, so that
+    placing a tensor costs a dictionary entry and nothing else.
     """
 
-    client: str
-    tensor: int
     worker: str
-
-    @property
-    def name(self) -> str:
-        """What the worker calls it."""
-        return f"{self.client}_{self.tensor}"

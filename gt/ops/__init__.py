@@ -8,6 +8,7 @@ table: adding an op is adding a row. The table imports no engine; it names funct
 Imports nothing of gt but `gt.errors`.
 """
 
-from gt.ops.table import TABLE, Node, Row, Spec
+from gt.ops.row import Row, Spec
+from gt.ops.table import TABLE
 
-__all__ = ["TABLE", "Node", "Row", "Spec"]
+__all__ = ["TABLE", "Row", "Spec"]

@@ -3,15 +3,64 @@
 A dtype is its name. That is all that needs to travel.
 """
 
-DTYPES = ("bool", "int32", "int64", "float16", "float32", "float64")
+from typing import Any
 
-_CATEGORY = {name: 0 if name == "bool" else 1 if name.startswith("int") else 2 for name in DTYPES}
+
+class DType(str):
+    """A dtype's name that prints as users type it: `gt.float32`. It equals the plain name."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"gt.{self}"
+
+    @property
+    def is_floating_point(self) -> bool:
+        """Whether it holds fractions."""
+        return is_float(self)
+
+    @property
+    def itemsize(self) -> int:
+        """How many bytes an element takes."""
+        return ITEMSIZE[self]
+
+
+# In ascending order within a category.
+DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float16", "bfloat16", "float32", "float64"),
+)
+NAMED: dict[str, DType] = {name: DType(name) for name in DTYPES}
+ITEMSIZE: dict[str, int] = dict(zip(DTYPES, (1, 1, 1, 2, 4, 8, 2, 2, 4, 8), strict=True))
+
+_CATEGORY = {name: 0 if name == "bool" else 2 if "float" in name else 1 for name in DTYPES}
 _DEFAULT = {0: "bool", 1: "int64", 2: "float32"}
+# Where neither dtype holds the other's values, a third one does.
+_NEITHER = {
+    frozenset(("uint8", "int8")): "int16",
+    frozenset(("float16", "bfloat16")): "float32",
+}
+_PYTHON = {bool: "bool", int: "int64", float: "float32"}
 
 
 def is_float(dtype: str) -> bool:
     """Whether a dtype holds fractions, and so can have a gradient."""
     return _CATEGORY[dtype] == 2
+
+
+def find(dtype: Any) -> str | None:
+    """The name of a dtype given as one of ours, NumPy's or PyTorch's, a name, or a Python type.
+
+    >>> find("float32"), find(float), find("torch.int64"), find("quaternion")
+    ('float32', 'float32', 'int64', None)
+    """
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        return _PYTHON[dtype]
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    name = name.rpartition(".")[2]
+    return {"half": "float16", "float": "float32", "double": "float64", "long": "int64"}.get(
+        name, name if name in _CATEGORY else None
+    )
 
 
 def of_scalar(value: bool | int | float) -> str:
@@ -27,12 +76,13 @@ def promote(left: str, right: str, left_rank: int = 1, right_rank: int = 1) -> s
     >>> promote("int32", "int64", 1, 0), promote("int32", "float64", 1, 0)
     ('int32', 'float64')
     """
+    if left == right:
+        return left
     if left_rank and not right_rank and _CATEGORY[right] <= _CATEGORY[left]:
         return left
     if right_rank and not left_rank and _CATEGORY[left] <= _CATEGORY[right]:
         return right
-    # DTYPES is in ascending order, so the later of the two holds both.
-    return max(left, right, key=DTYPES.index)
+    return _NEITHER.get(frozenset((left, right))) or max(left, right, key=DTYPES.index)
 
 
 def promote_scalar(tensor: str, value: bool | int | float) -> str:

@@ -1,12 +1,86 @@
-"""The auto-started server: a dispatcher and one worker inside the user's own program.
+"""The embedded server: a dispatcher and one worker inside the user's own program.
 
-The same classes as anywhere else, with calls instead of sockets.
+The same classes as anywhere else, with calls instead of sockets: nothing is encoded, nothing waits.
 """
 
+from typing import Any
+
+import numpy as np
+
 from gt.dispatcher import Dispatcher
+from gt.dispatcher.fair_share import Chunk
+from gt.transport.protocol import Fetched, LocalInstruction, Upload
 from gt.worker import Worker
 
 
-def start(engine: str = "pytorch") -> Dispatcher:
-    """A dispatcher with one worker."""
-    return Dispatcher(Worker("auto_worker", engine))
+class LocalWorker:
+    """A worker in the dispatcher's own process: it answers before `send` returns."""
+
+    def __init__(self, dispatcher: Dispatcher, worker: Worker) -> None:
+        self._dispatcher = dispatcher
+        self.worker = worker
+        self.name = worker.name
+        self.forget = worker.forget
+
+    def send(self, sequence: int, chunk: Chunk) -> None:
+        """Carry out instructions."""
+        outcome = self.worker.execute(chunk.session.name, chunk.instructions)
+        self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data)
+
+
+class LocalServer:
+    """A dispatcher and a worker."""
+
+    def __init__(self, engine: str = "pytorch") -> None:
+        self.worker = Worker("auto_worker", engine)
+        self.dispatcher = Dispatcher()
+        self.dispatcher.add_worker(LocalWorker(self.dispatcher, self.worker))
+
+
+class LocalConnection:
+    """A client's way to a server in its own process."""
+
+    def __init__(self, server: LocalServer) -> None:
+        self.server = server
+        self._replies: dict[int, Fetched] = {}
+        self._sequence = 0
+        self.name = server.dispatcher.connect(self)
+
+    # --- what the client calls ---
+
+    def upload(self, result: int, array: np.ndarray, owned: bool) -> LocalInstruction:
+        """The instruction that makes a tensor of this array."""
+        return Upload(result, np.ascontiguousarray(array) if owned else np.array(array, order="C"))
+
+    def send(self, batch: list[LocalInstruction]) -> None:
+        """Carry out instructions."""
+        self._sequence += 1
+        self.server.dispatcher.receive(self.name, self._sequence, batch)
+
+    def wait(self, request: int) -> Fetched:
+        """The answer to a GetData that was sent."""
+        request, array, error = self._replies.pop(request)
+        # The worker's own memory: the user gets a copy.
+        return Fetched(request, None if array is None else array.copy(), error)
+
+    def get_stats(self) -> dict[str, dict[str, Any]]:
+        """Every worker's statistics, by name."""
+        return {self.server.worker.name: self.server.worker.get_stats()}
+
+    def close(self) -> None:
+        """Leave."""
+        self.server.dispatcher.disconnect(self.name)
+        self.server.dispatcher.stream.close()
+
+    # --- what the dispatcher calls ---
+
+    def ack(self, sequence: int) -> None:
+        """Every batch up to this one is done."""
+
+    def data(self, reply: Fetched) -> None:
+        """Data that was asked for."""
+        self._replies[reply.request] = reply
+
+    def failed(self, request: int, error: str) -> None:
+        """Data that was asked for, and cannot be had."""
+        self._replies[request] = Fetched(request, None, error)

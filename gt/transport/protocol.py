@@ -1,14 +1,31 @@
-"""The instructions: what a client sends to the dispatcher, and the dispatcher to a worker.
+"""What travels between client, dispatcher and worker.
 
-An instruction is data, never code: it is decoded against these types and nothing else. The client's
-instructions name tensors by the client's own numbers; the worker's name them by physical names such
-as `c1_42`, since many clients share a worker.
+An instruction is data, never code: it is decoded against these types and nothing else. Tensors go by
+the numbers their client gave them, and a worker keeps each client's numbers apart; the tape writes
+tensor 42 of client c1 as `c1_42` where it speaks to a worker.
+
+A message is one encoded struct, and behind it the raw bytes of the arrays it mentions.
 """
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+
+from gt.ops.dtypes import ITEMSIZE
+
+VERSION = 1
+"""Both ends must speak the same one. Raise it when a struct below changes."""
+
+MAX_MESSAGE = 1 << 26
+"""How many bytes a message may have, the arrays behind it not counted."""
+
+MAX_ARRAY = 1 << 36
+"""How many bytes an array may have."""
+
+
+# --- instructions: the stream itself ---
 
 
 class ArrayData(msgspec.Struct, frozen=True, array_like=True):
@@ -16,88 +33,83 @@ class ArrayData(msgspec.Struct, frozen=True, array_like=True):
 
     shape: tuple[int, ...]
     dtype: str
-    data: bytes
+    data: bytes | int = 0
+    """The bytes themselves, or their place behind the message."""
+    shared: str = ""
+    """If not empty: the bytes are in the shared memory of this name."""
 
-    @classmethod
-    def of(cls, array: np.ndarray) -> "ArrayData":
-        """An array, packed."""
-        return cls(array.shape, array.dtype.name, array.tobytes())
-
-    def unpack(self) -> np.ndarray:
-        """The array, writable and its own."""
-        return np.frombuffer(self.data, dtype=self.dtype).reshape(self.shape).copy()
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the array has."""
+        return math.prod(self.shape) * ITEMSIZE[self.dtype]
 
     def __repr__(self) -> str:
-        return f"<{self.dtype} {list(self.shape)}, {len(self.data)} bytes>"
+        return f"<{self.dtype} {list(self.shape)}, {self.nbytes} bytes>"
 
 
-class CreateTensor(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Op(msgspec.Struct, frozen=True, tag=1, array_like=True, gc=False):
+    """`TENSOR[result] := OP(inputs)`: one row of the op table, applied."""
+
+    result: int
+    op: str
+    inputs: tuple[int, ...]
+    attrs: dict[str, Any] | None
+    site: int
+    """The line of the user's code that asked for it, by number: see Site."""
+
+
+class CreateTensor(msgspec.Struct, frozen=True, tag=2, array_like=True, gc=False):
     """`TENSOR[result] := USER_TENSOR(data)`: data that comes from the user's program."""
 
     result: int
     array: ArrayData
 
 
-class Op(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """`TENSOR[result] := OP(inputs)`: one row of the op table, applied."""
-
-    result: int
-    op: str
-    inputs: tuple[int, ...]
-    attrs: dict[str, Any]
-    where: str
-    """The line of the user's code that asked for it, for error messages."""
-
-
-class FreeTensor(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The client will not use this tensor again."""
-
-    tensor: int
-
-
-class GetData(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class GetData(msgspec.Struct, frozen=True, tag=3, array_like=True, gc=False):
     """Send this tensor's data back. The reply carries the same request number."""
 
     request: int
     tensor: int
 
 
-class WorkerCreateTensor(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Hold this data under this name."""
+class Site(msgspec.Struct, frozen=True, tag=4, array_like=True, gc=False):
+    """From here on, this number means this line of the user's code."""
 
-    result: str
-    array: ArrayData
-
-
-class WorkerOp(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Compute one op of the table over tensors the worker holds."""
-
-    result: str
-    op: str
-    inputs: tuple[str, ...]
-    attrs: dict[str, Any]
+    number: int
     where: str
 
 
-class WorkerFreeTensor(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Drop this tensor."""
+class Lost(msgspec.Struct, frozen=True, tag=5, array_like=True, gc=False):
+    """These tensors are gone, and why: what reads them fails with this cause. Only a dispatcher says so."""
 
-    tensor: str
-
-
-class WorkerGetData(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Send this tensor's data."""
-
-    tensor: str
+    tensors: list[int]
+    error: str
 
 
-class Ack(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """An instruction was carried out, or `error` says why not."""
+class Upload(NamedTuple):
+    """A CreateTensor whose array is in this very process, and has not been packed."""
 
-    error: str | None = None
+    result: int
+    array: np.ndarray
 
 
-class Data(msgspec.Struct, frozen=True, tag=True, array_like=True):
+FreeTensor = int
+"""A bare number: the client will not use this tensor again. Half of all instructions are this one."""
+
+Instruction = FreeTensor | Op | CreateTensor | GetData | Site
+"""What a client sends."""
+
+WorkerInstruction = Instruction | Lost
+"""What a worker receives."""
+
+LocalInstruction = WorkerInstruction | Upload
+"""The same inside a process."""
+
+
+# --- replies ---
+
+
+class Data(msgspec.Struct, frozen=True, tag=10, array_like=True):
     """A tensor's data, or `error` says why there is none."""
 
     request: int
@@ -105,23 +117,126 @@ class Data(msgspec.Struct, frozen=True, tag=True, array_like=True):
     error: str | None = None
 
 
-ClientInstruction = CreateTensor | Op | FreeTensor | GetData
-WorkerInstruction = WorkerCreateTensor | WorkerOp | WorkerFreeTensor | WorkerGetData
-Reply = Ack | Data
+class Fetched(NamedTuple):
+    """A Data whose array is in this very process."""
+
+    request: int
+    array: np.ndarray | None
+    error: str | None = None
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True):
+    """A tensor could not be made, and why."""
+
+    tensor: int
+    error: str
+
+
+class Ack(msgspec.Struct, frozen=True, tag=11, array_like=True):
+    """Every batch up to this one was carried out."""
+
+    sequence: int
+
+
+class Refused(msgspec.Struct, frozen=True, tag=12, array_like=True):
+    """The server will not talk to this peer any more, and says why."""
+
+    error: str
+
+
+class Welcome(msgspec.Struct, frozen=True, tag=13, array_like=True):
+    """You are in, under this name."""
+
+    name: str
+    shared_memory: bool
+    """Whether both sides see the same shared memory."""
+
+
+class Stats(msgspec.Struct, frozen=True, tag=14, array_like=True):
+    """What every worker has done, by name."""
+
+    request: int
+    workers: dict[str, dict[str, Any]]
+
+
+# --- what a client sends ---
+
+
+class Hello(msgspec.Struct, frozen=True, tag=20, array_like=True):
+    """A client wants in."""
+
+    version: int
+    host: str
+    """Which machine's shared memory it sees."""
+    pid: int
+
+
+class Batch(msgspec.Struct, frozen=True, tag=21, array_like=True):
+    """Instructions, in order."""
+
+    sequence: int
+    instructions: list[Instruction]
+
+
+class GetStats(msgspec.Struct, frozen=True, tag=22, array_like=True):
+    """Ask for Stats."""
+
+    request: int
+
+
+class Bye(msgspec.Struct, frozen=True, tag=23, array_like=True):
+    """The client leaves; nothing it holds is needed any more."""
+
+
+# --- between dispatcher and worker ---
+
+
+class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
+    """A worker wants in."""
+
+    version: int
+    host: str
+    pid: int
+    name: str
+    engine: str
+
+
+class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
+    """Carry out these instructions of this client. `shared_memory`: whether the client can read it."""
+
+    sequence: int
+    client: str
+    instructions: list[WorkerInstruction]
+    shared_memory: bool
+
+
+class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
+    """A Work was carried out; what failed in it, and the data it asked for."""
+
+    sequence: int
+    seconds: float
+    """How long it took: what a fair share is measured in."""
+    failed: list[Failed]
+    data: list[Data]
+    stats: dict[str, Any]
+
+
+class ForgetClient(msgspec.Struct, frozen=True, tag=33, array_like=True):
+    """Drop everything of this client."""
+
+    client: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag=34, array_like=True):
+    """The server goes away; so should the worker."""
+
+
+FromClient = Hello | Batch | GetStats | Bye
+ToClient = Welcome | Ack | Data | Stats | Refused
+FromWorker = WorkerHello | Done | Bye
+ToWorker = Welcome | Work | ForgetClient | Refused | Stop
 
 encode = msgspec.msgpack.Encoder().encode
-decode_client_batch = msgspec.msgpack.Decoder(list[ClientInstruction]).decode
-decode_worker_batch = msgspec.msgpack.Decoder(list[WorkerInstruction]).decode
-decode_reply = msgspec.msgpack.Decoder(Reply).decode
-decode_replies = msgspec.msgpack.Decoder(list[Reply]).decode
-
-
-def size(message: ClientInstruction | WorkerInstruction | Reply | None) -> int:
-    """How many bytes a message takes, counted without copying the data it carries."""
-    if message is None:
-        return 0
-    array: ArrayData | None = getattr(message, "array", None)
-    if array is None:
-        return len(encode(message))
-    empty = msgspec.structs.replace(array, data=b"")
-    return len(encode(msgspec.structs.replace(message, array=empty))) + len(array.data)
+decode_by_server = msgspec.msgpack.Decoder(FromClient | WorkerHello | Done).decode
+decode_by_client = msgspec.msgpack.Decoder(ToClient).decode
+decode_by_worker = msgspec.msgpack.Decoder(ToWorker).decode

@@ -1,99 +1,155 @@
-"""The worker: names to values, and one instruction after the other."""
+"""The worker: numbers to values, and one instruction after the other."""
 
-import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from gt.config import debug
-from gt.ops import TABLE
-from gt.transport import protocol
+from gt import config
+from gt.transport import modifiers as streams
+from gt.transport.protocol import Failed, Fetched, GetData, LocalInstruction, Lost, Op, Site, Upload
 from gt.worker.engine.base import Engine, load_engine
 
 
-@dataclasses.dataclass(frozen=True)
-class Failure:
-    """What stands in place of a value that could not be computed, and of all that depends on it."""
+class Outcome(NamedTuple):
+    """What came of a batch of instructions."""
 
-    message: str
+    failed: list[Failed]
+    data: list[Fetched]
+    seconds: float
+
+
+class Space:
+    """One client's part of a worker: nobody else's instructions can name what is in here.
+
+    A tensor is either a value or, if it could not be computed, a failure with its cause. Because a failed
+    tensor is simply not among the values, an op that reads it fails by itself, and looking out for that
+    costs an op that succeeds nothing.
+    """
+
+    __slots__ = ("failures", "sites", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[int, Any] = {}
+        self.failures: dict[int, str] = {}
+        self.sites: dict[int, str] = {}
 
 
 class Worker:
     """Carries out instructions on one engine.
 
-    A failing instruction never stops the worker: its result becomes a Failure, which spreads to
-    whatever is computed from it and is reported when somebody asks for the data.
+    A failing instruction never stops the worker: its result becomes a failure, which spreads to whatever
+    is computed from it and is reported when somebody asks for the data.
     """
 
-    def __init__(self, name: str = "worker_0", engine: str = "pytorch", backend: str | None = None):
+    def __init__(
+        self,
+        name: str = "worker_0",
+        engine: str = "pytorch",
+        backend: str | None = None,
+        modifiers: Sequence[streams.StreamModifier] = (),
+    ) -> None:
         self.name = name
         self.engine_name = backend or engine
-        self.tensors: dict[str, Any] = {}
+        self.modifiers = list(modifiers)
+        self.spaces: dict[str, Space] = {}
         self.total_instructions = 0
 
     @functools.cached_property
     def engine(self) -> Engine:
         """The engine, loaded on first use: importing torch takes a second that not every program needs."""
-        debug("worker", [f"loading the {self.engine_name} engine"], prefix=f"{self.name}: ")
+        config.debug("worker", [f"loading the {self.engine_name} engine"], prefix=f"{self.name}: ")
         return load_engine(self.engine_name)
 
-    def receive(self, batch: bytes) -> bytes:
-        """Carry out a batch of encoded instructions and encode the replies, one each."""
-        instructions = protocol.decode_worker_batch(batch)
-        debug("worker", instructions, prefix=f"{self.name}: ")
+    def execute(self, client: str, instructions: Sequence[LocalInstruction]) -> Outcome:
+        """Carry out a client's instructions."""
+        start = time.perf_counter()
+        space = self.spaces.get(client)
+        if space is None:
+            space = self.spaces[client] = Space()
+        config.debug("worker", instructions, prefix=f"{self.name}: {client}: ")
+        if self.modifiers:
+            instructions = streams.through(self.modifiers, instructions)
+        failed: list[Failed] = []
+        data: list[Fetched] = []
+        values, failures, engine = space.values, space.failures, self.engine
+        value, run, functions = values.__getitem__, engine.run, engine.functions
+        for instruction in instructions:
+            kind = type(instruction)
+            if kind is Op:
+                try:
+                    inputs, attrs = map(value, instruction.inputs), instruction.attrs
+                    if attrs is None:
+                        values[instruction.result] = functions[instruction.op](*inputs)
+                    else:
+                        values[instruction.result] = run(instruction.op, [*inputs], attrs)
+                except Exception as error:  # noqa: BLE001 - whatever the engine raises reaches the user, as data
+                    failed.append(self._op_failed(space, instruction, error))
+            elif kind is int:
+                values.pop(instruction, None)
+                if failures:
+                    failures.pop(instruction, None)
+            elif kind is GetData:
+                data.append(self._get(space, instruction))
+            elif kind is Upload:
+                try:
+                    values[instruction.result] = self.engine.put(instruction.array)
+                except Exception as error:  # noqa: BLE001 - as above
+                    array = instruction.array
+                    what = f"taking in <{array.dtype} {list(array.shape)}, {array.nbytes} bytes>"
+                    failed.append(self._failed(space, instruction.result, what, error))
+            elif kind is Site:
+                space.sites[instruction.number] = instruction.where
+            elif kind is Lost:
+                space.failures.update(dict.fromkeys(instruction.tensors, instruction.error))
         self.total_instructions += len(instructions)
-        return protocol.encode([self.execute(instruction) for instruction in instructions])
+        return Outcome(failed, data, time.perf_counter() - start)
 
-    def execute(self, instruction: protocol.WorkerInstruction) -> protocol.Reply:
-        """Carry out one instruction."""
-        match instruction:
-            case protocol.WorkerOp(result, op, names, attrs, where):
-                inputs = [self.tensors[name] for name in names]
-                value = next((value for value in inputs if isinstance(value, Failure)), None)
-                if value is None:
-                    value = self._try(
-                        lambda: self.engine.run(TABLE[op], inputs, attrs),
-                        lambda: f"{op}({_shapes(inputs)}), asked for at {where},",
-                    )
-                self.tensors[result] = value
-                return _ack(value)
-            case protocol.WorkerCreateTensor(result, array):
-                value = self._try(lambda: self.engine.put(array.unpack()), lambda: f"taking in {array!r}")
-                self.tensors[result] = value
-                return _ack(value)
-            case protocol.WorkerFreeTensor(tensor):
-                del self.tensors[tensor]
-                return protocol.Ack()
-            case protocol.WorkerGetData(tensor):
-                value = self.tensors[tensor]
-                if not isinstance(value, Failure):
-                    value = self._try(
-                        lambda: protocol.ArrayData.of(self.engine.get(value)), lambda: "giving out data"
-                    )
-                if isinstance(value, Failure):
-                    return protocol.Data(0, None, value.message)
-                return protocol.Data(0, value)
-
-    def _try(self, compute: Callable[[], Any], what: Callable[[], str]) -> Any:
-        """A value, or the Failure to compute it; `what` says what failed."""
+    def _get(self, space: Space, instruction: GetData) -> Fetched:
         try:
-            return compute()
-        except Exception as error:  # noqa: BLE001 - whatever the engine raises reaches the user, as data
-            where = f"{self.name} ({self.engine_name})"
-            return Failure(f"{what()} failed on {where}: {type(error).__name__}: {error}")
+            return Fetched(instruction.request, self.engine.get(space.values[instruction.tensor]))
+        except Exception as error:  # noqa: BLE001 - as above
+            cause = space.failures.get(instruction.tensor) or self._message("giving out data", error)
+            return Fetched(instruction.request, None, cause)
+
+    def _op_failed(self, space: Space, instruction: Op, error: Exception) -> Failed:
+        """Put a failure in place of an op's result: an input's, if one had failed already."""
+        for tensor in instruction.inputs:
+            if tensor not in space.values:
+                known = space.failures.get(tensor, f"Tensor not found: there is no tensor {tensor}")
+                space.failures[instruction.result] = known
+                return Failed(instruction.result, known)
+        inputs = [space.values[tensor] for tensor in instruction.inputs]
+        shapes = ", ".join(str(list(value.shape)) for value in inputs)
+        where = space.sites.get(instruction.site, "an unknown line")
+        return self._failed(
+            space, instruction.result, f"{instruction.op}({shapes}), asked for at {where},", error
+        )
+
+    def _failed(self, space: Space, tensor: int, what: str, error: Exception) -> Failed:
+        space.values.pop(tensor, None)
+        message = space.failures[tensor] = self._message(what, error)
+        return Failed(tensor, message)
+
+    def _message(self, what: str, error: Exception) -> str:
+        return f"{what} failed on {self.name} ({self.engine_name}): {type(error).__name__}: {error}"
+
+    def forget(self, client: str) -> None:
+        """Drop everything of a client."""
+        self.spaces.pop(client, None)
 
     def get_stats(self) -> dict[str, Any]:
         """What this worker has done and what it holds."""
-        return {
+        spaces = list(self.spaces.values())
+        stats: dict[str, Any] = {
             "engine": self.engine_name,
             "total_instructions": self.total_instructions,
-            "tensors": len(self.tensors),
+            "tensors": sum(len(space.values) + len(space.failures) for space in spaces),
+            "clients": len(spaces),
         }
-
-
-def _ack(value: Any) -> protocol.Ack:
-    return protocol.Ack(value.message if isinstance(value, Failure) else None)
-
-
-def _shapes(values: list[Any]) -> str:
-    return ", ".join(str(list(value.shape)) for value in values)
+        if "engine" in self.__dict__:
+            nbytes = self.engine.nbytes
+            stats["bytes"] = sum(nbytes(value) for space in spaces for value in space.values.values())
+        if self.modifiers:
+            stats["modifiers"] = streams.stats(self.modifiers)
+        return stats

@@ -3,14 +3,15 @@
 import functools
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from gt.ops import Row
+from gt.ops import TABLE, Spec
 
-ENGINES = {"pytorch": "PyTorchEngine", "numpy": "NumpyEngine"}
+ENGINES = {"pytorch": "PyTorchEngine", "numpy": "NumpyEngine", "jax": "JaxEngine"}
 
 
 class Engine(ABC):
@@ -18,32 +19,89 @@ class Engine(ABC):
 
     name: str
 
+    def __init__(self) -> None:
+        self._functions = _Lookup(self._named)
+        self.functions: Mapping[str, Callable[..., Any]] = self._functions
+        """By op, what computes it from its inputs where it has no attributes: `run` with fewer questions."""
+
     @abstractmethod
     def put(self, array: np.ndarray) -> Any:
-        """Take an array in."""
+        """Take an array in. The array is the engine's from now on."""
 
     @abstractmethod
     def get(self, value: Any) -> np.ndarray:
-        """Give a value out."""
+        """Give a value out. What comes out may share memory with the value: it is read at once."""
 
-    def run(self, row: Row, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    @abstractmethod
+    def nbytes(self, value: Any) -> int:
+        """How much memory a value takes."""
+
+    def run(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None) -> Any:
         """Compute one op."""
-        function = resolve(row.engines[self.name])
+        function = self._functions[op]
+        if not attrs:
+            return function(*inputs)
         if "scalar" not in attrs:
             return function(*inputs, **attrs)
         (x,), number = inputs, attrs["scalar"]
         return function(number, x) if attrs["reflected"] else function(x, number)
+
+    def _named(self, op: str) -> Callable[..., Any]:
+        return self.resolve(TABLE[op].engines[self.name])
+
+    def resolve(self, target: str) -> Callable[..., Any]:
+        """The function that the op table names, such as "torch.relu"."""
+        module, _, name = target.rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+
+class _Lookup(dict[str, Callable[..., Any]]):
+    """A function for each op, found when it is first used."""
+
+    def __init__(self, find: Callable[[str], Callable[..., Any]]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, op: str) -> Callable[..., Any]:
+        function = self[op] = self._find(op)
+        return function
+
+
+class ArrayEngine(Engine):
+    """A library with NumPy's spelling, held to the op table's dtypes where it has other habits."""
+
+    xp: ModuleType
+    """The library."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.functions = _Lookup(lambda op: lambda *inputs: self.run(op, inputs, None))
+
+    @abstractmethod
+    def dtype(self, name: str) -> Any:
+        """The library's dtype of this name."""
+
+    def run(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None) -> Any:
+        """Compute one op: half precision is computed in float32, and the result is rounded."""
+        specs = tuple(Spec(tuple(x.shape), x.dtype.name) for x in inputs)
+        dtype = self.dtype(TABLE[op].infer(specs, attrs or {}).dtype)
+        wide = [x.astype("float32") if x.dtype.name in ("float16", "bfloat16") else x for x in inputs]
+        result = self.xp.asarray(super().run(op, wide, attrs))
+        return result if result.dtype == dtype else result.astype(dtype)
+
+    def resolve(self, target: str) -> Callable[..., Any]:
+        """The function that the op table names; one that NumPy and JAX share is told which it is for."""
+        function = super().resolve(target)
+        shared = target.startswith("gt.worker.engine.array.")
+        return functools.partial(function, self.xp) if shared else function
 
 
 def load_engine(name: str) -> Engine:
     """Import an engine by name."""
     if name not in ENGINES:
         raise ValueError(f"no engine is called {name!r}; there are {', '.join(sorted(ENGINES))}")
-    return getattr(importlib.import_module(f"gt.worker.engine.{name}"), ENGINES[name])()
-
-
-@functools.cache
-def resolve(target: str) -> Callable:
-    """The function an op table row names, such as "torch.relu"."""
-    module, _, function = target.rpartition(".")
-    return getattr(importlib.import_module(module), function)
+    try:
+        module = importlib.import_module(f"gt.worker.engine.{name}")
+    except ImportError as error:
+        raise ImportError(f"the {name} engine needs {error.name}: pip install 'tapestry[{name}]'") from error
+    return getattr(module, ENGINES[name])()

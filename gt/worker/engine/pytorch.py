@@ -1,47 +1,37 @@
 """The PyTorch engine: the default."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 
 from gt.worker.engine.base import Engine
-from gt.worker.engine.random import normal, uniform
 
 
 class PyTorchEngine(Engine):
-    """Computes with PyTorch. Gradients are GT's own, so PyTorch's are off."""
+    """Computes with PyTorch, on the GPU if there is one. Gradients are GT's own; PyTorch's are off."""
 
     name = "pytorch"
 
+    def __init__(self, device: str | None = None) -> None:
+        super().__init__()
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if self.device.type != "cpu":
+            torch.set_default_device(self.device)
+
     def put(self, array: np.ndarray) -> torch.Tensor:
         """Take an array in."""
-        return torch.from_numpy(array)
+        if array.dtype.name == "bfloat16":
+            return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).to(self.device)
+        return torch.from_numpy(array).to(self.device)
 
     def get(self, value: torch.Tensor) -> np.ndarray:
         """Give a value out."""
+        value = value.cpu()
+        if value.dtype == torch.bfloat16:
+            import ml_dtypes
+
+            return value.contiguous().view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
         return value.numpy()
 
-
-def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
-    return x.to(getattr(torch, dtype))
-
-
-def expand(x: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    return x.expand(tuple(shape))
-
-
-def full(shape: Sequence[int], value: float, dtype: str) -> torch.Tensor:
-    return torch.full(tuple(shape), value, dtype=getattr(torch, dtype))
-
-
-def arange(shape: Sequence[int], start: float, step: float, dtype: str) -> torch.Tensor:
-    return (start + step * torch.arange(shape[0])).to(getattr(torch, dtype))
-
-
-def rand(shape: Sequence[int], dtype: str, seed: int) -> torch.Tensor:
-    return torch.from_numpy(uniform(shape, dtype, seed))
-
-
-def randn(shape: Sequence[int], dtype: str, seed: int) -> torch.Tensor:
-    return torch.from_numpy(normal(shape, dtype, seed))
+    def nbytes(self, value: torch.Tensor) -> int:
+        """How much memory a value takes."""
+        return value.nbytes

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_FRACTION_BITS = {"float16": 11, "float32": 24, "float64": 53}
+_FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+# The narrowest type of NumPy's own that holds the numbers exactly.
+_HELD_AS = {"bfloat16": "float32"}
 
 
 def _mix(x: np.ndarray) -> np.ndarray:
@@ -30,7 +32,7 @@ def uniform(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
     """Numbers in [0, 1): every value a multiple of the dtype's resolution, so that 1 never occurs."""
     n = _FRACTION_BITS[dtype]
     random = bits(seed, np.arange(math.prod(shape))) >> np.uint64(64 - n)
-    return (random * 2.0**-n).astype(dtype).reshape(shape)
+    return (random * 2.0**-n).astype(_HELD_AS.get(dtype, dtype)).reshape(shape)
 
 
 def normal(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
@@ -38,4 +40,6 @@ def normal(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
     index = np.arange(math.prod(shape), dtype=np.uint64)
     first, second = (bits(seed, 2 * index + k) >> np.uint64(11) for k in (np.uint64(0), np.uint64(1)))
     radius = np.sqrt(-2 * np.log1p(-(first * 2.0**-53)))
-    return (radius * np.cos(2 * np.pi * (second * 2.0**-53))).astype(dtype).reshape(shape)
+    return (
+        (radius * np.cos(2 * np.pi * (second * 2.0**-53))).astype(_HELD_AS.get(dtype, dtype)).reshape(shape)
+    )

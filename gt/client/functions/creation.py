@@ -7,10 +7,14 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from gt.client.client import current
-from gt.client.tensor import Number, Size, Tensor, as_shape, check_dtype, check_number, create, upload
+from gt.client.base import Number, check_dtype, check_number, create, upload
+from gt.client.methods.shaping import Size, as_shape
+from gt.client.session import current
+from gt.client.tensor import Tensor
 from gt.errors import DTypeError
 from gt.ops import dtypes
+
+__all__ = ["arange", "from_numpy", "full", "manual_seed", "ones", "rand", "randn", "tensor", "zeros"]
 
 _seed = 0
 _draws = itertools.count()
