@@ -1,8 +1,8 @@
 """All rows, by name."""
 
-from gt.ops import creation, elementwise, indexing, products, reductions, shaping
+from gt.ops import activations, creation, elementwise, indexing, logic, products, reductions, shaping
 from gt.ops.row import Row
 
-GROUPS = (elementwise, reductions, shaping, indexing, products, creation)
+GROUPS = (elementwise, logic, activations, reductions, shaping, indexing, products, creation)
 
 TABLE: dict[str, Row] = {row.name: row for group in GROUPS for row in group.ROWS}
