@@ -21,6 +21,7 @@ from gt.client.functions.indexing import *
 from gt.client.functions.products import *
 from gt.client.functions.reductions import *
 from gt.client.functions.shaping import *
+from gt.client.session import close, connect, init
 from gt.client.tensor import Tensor
 from gt.ops.dtypes import NAMED
 

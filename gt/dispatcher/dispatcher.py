@@ -152,6 +152,7 @@ class Dispatcher:
         """Keep account of which tensors exist, and where."""
         handles = session.handles
         handle = self._handles.get(session.share.worker) if session.share else None
+        instruction: Any
         try:
             for instruction in instructions:
                 kind = type(instruction)
@@ -215,6 +216,11 @@ class Dispatcher:
             if chunk.ends is not None:
                 session.link.ack(chunk.ends)
         self.pump()
+
+    def client_of(self, sequence: int) -> ClientLink | None:
+        """Whose work a worker was sent under this number."""
+        chunk = self._in_flight.get(sequence)
+        return None if chunk is None or chunk.session.gone else chunk.session.link
 
     def _fail(self, session: Session, instructions: Sequence[LocalInstruction], why: str) -> None:
         for instruction in instructions:

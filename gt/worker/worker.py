@@ -68,12 +68,17 @@ class Worker:
         if space is None:
             space = self.spaces[client] = Space()
         config.debug("worker", instructions, prefix=f"{self.name}: {client}: ")
-        if self.modifiers:
-            instructions = streams.through(self.modifiers, instructions)
         failed: list[Failed] = []
         data: list[Fetched] = []
+        if self.modifiers:
+            try:
+                instructions = streams.through(self.modifiers, instructions)
+            except Exception as error:  # noqa: BLE001 - a modifier's mistake is reported like an op's
+                why = self._message("a stream modifier", error)
+                instructions = [_poisoned(one, why) for one in instructions]
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
+        instruction: Any
         for instruction in instructions:
             kind = type(instruction)
             if kind is Op:
@@ -153,3 +158,8 @@ class Worker:
         if self.modifiers:
             stats["modifiers"] = streams.stats(self.modifiers)
         return stats
+
+
+def _poisoned(instruction: LocalInstruction, why: str) -> LocalInstruction:
+    """What is left of an instruction when it may not be carried out."""
+    return Lost([instruction.result], why) if isinstance(instruction, Op | Upload) else instruction
