@@ -163,7 +163,7 @@ class Server:
                 raise ProtocolError(f"a message of {len(parts[0]) if parts else 0} bytes")
             message = protocol.decode_by_server(parts[0].buffer)
             if isinstance(message, protocol.Hello | protocol.WorkerHello):
-                self._by_fd[parts[0].get(zmq.SRCFD)] = identity  # type: ignore[index] - this one is a number
+                self._by_fd[parts[0].get(zmq.SRCFD)] = identity
                 self._greet(identity, message)
             elif isinstance(peer, ClientPeer):
                 self._from_client(peer, message, parts[1:])
@@ -313,6 +313,7 @@ class _Reply:
     def __init__(self, message: protocol.Data, frame: Any) -> None:
         self.message = message
         self.frame = frame
+        self.request = message.request
         self.error = message.error
 
     def __iter__(self) -> Any:

@@ -33,7 +33,7 @@ def pack(array: np.ndarray, frames: list[memoryview], memory: SharedMemory | Non
             return ArrayData(shape, dtype, shared=memory.put(array))
         except OSError:
             pass  # it is full, or not ours to write: the bytes go behind the message instead
-    frames.append(memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+    frames.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return ArrayData(shape, dtype, len(frames) - 1)
 
 

@@ -46,6 +46,7 @@ class Link:
     """A connection to a dispatcher."""
 
     def __init__(self, address: str) -> None:
+        place = endpoint(address)
         self.address = address
         self.lock = threading.RLock()
         self.lost: str | None = None
@@ -54,8 +55,8 @@ class Link:
         self._socket = self._context.socket(zmq.DEALER)
         configure(self._socket)
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        self._fds = [self._socket.getsockopt(zmq.FD), self._monitor.getsockopt(zmq.FD)]
-        self._socket.connect(endpoint(address))
+        self._fds = [self._socket.fileno(), self._monitor.fileno()]
+        self._socket.connect(place)
 
     def send(self, message: Any, frames: Iterable[Any] = ()) -> None:
         """Send a message and the arrays behind it. Raises if the connection is gone."""

@@ -41,7 +41,7 @@ class ArrayData(msgspec.Struct, frozen=True, array_like=True):
     @property
     def nbytes(self) -> int:
         """How many bytes the array has."""
-        return math.prod(self.shape) * ITEMSIZE[self.dtype]
+        return math.prod(self.shape) * ITEMSIZE.get(self.dtype, 0)
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {list(self.shape)}, {self.nbytes} bytes>"

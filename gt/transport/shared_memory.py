@@ -94,7 +94,7 @@ class SharedMemory:
 
     def put(self, array: np.ndarray) -> str:
         """Copy an array into a segment; the result is its name."""
-        data = memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         size = len(data)
         fitting = [segment for segment in self._free if size <= segment.size <= 2 * size]
         if fitting:

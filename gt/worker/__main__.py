@@ -62,7 +62,7 @@ def main() -> None:
         address = options.address or f"{options.host}:{options.port}"
         WorkerProcess(worker, address, options.timeout, report).run(watch(options.parent))
     except KeyboardInterrupt:
-        report(f"{worker.name or 'worker'} stopped")
+        report("worker stopped")
     except (ConnectionLost, ImportError, AttributeError, ValueError) as error:
         fail(str(error))
 

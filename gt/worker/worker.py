@@ -1,6 +1,7 @@
 """The worker: numbers to values, and one instruction after the other."""
 
 import functools
+import os
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -148,6 +149,7 @@ class Worker:
         spaces = list(self.spaces.values())
         stats: dict[str, Any] = {
             "engine": self.engine_name,
+            "pid": os.getpid(),
             "total_instructions": self.total_instructions,
             "tensors": sum(len(space.values) + len(space.failures) for space in spaces),
             "clients": len(spaces),
