@@ -23,6 +23,7 @@ from gt.client.functions.normalization import *
 from gt.client.functions.products import *
 from gt.client.functions.reductions import *
 from gt.client.functions.shaping import *
+from gt.client.session import close, connect, init
 from gt.client.tensor import Tensor
 from gt.ops.dtypes import NAMED
 
