@@ -16,14 +16,17 @@ This module is the public API, and nothing else.
 from gt import debug, errors
 from gt.client.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from gt.client.functions.activations import *
+from gt.client.functions.convolution import *
 from gt.client.functions.creation import *
 from gt.client.functions.elementwise import *
 from gt.client.functions.indexing import *
 from gt.client.functions.logic import *
+from gt.client.functions.normalization import *
 from gt.client.functions.products import *
 from gt.client.functions.reductions import *
 from gt.client.functions.shaping import *
 from gt.client.random import manual_seed
+from gt.client.session import close, connect, init
 from gt.client.tensor import Tensor
 from gt.ops.dtypes import NAMED
 

@@ -1,8 +1,22 @@
 """All rows, by name."""
 
-from gt.ops import activations, creation, elementwise, indexing, logic, products, reductions, shaping
+from gt.ops import (
+    activations,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    logic,
+    normalization,
+    products,
+    reductions,
+    shaping,
+)
 from gt.ops.row import Row
 
-GROUPS = (elementwise, logic, activations, reductions, shaping, indexing, products, creation)
+GROUPS = (
+    *(elementwise, logic, activations, reductions, shaping, indexing),
+    *(products, convolution, normalization, creation),
+)
 
 TABLE: dict[str, Row] = {row.name: row for group in GROUPS for row in group.ROWS}

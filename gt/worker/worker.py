@@ -1,12 +1,14 @@
 """The worker: numbers to values, and one instruction after the other."""
 
 import functools
+import os
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gt import config
 from gt.transport import modifiers as streams
+from gt.transport.describe import debug
 from gt.transport.protocol import Failed, Fetched, GetData, LocalInstruction, Lost, Op, Site, Upload
 from gt.worker.engine.base import Engine, load_engine
 
@@ -58,8 +60,13 @@ class Worker:
     @functools.cached_property
     def engine(self) -> Engine:
         """The engine, loaded on first use: importing torch takes a second that not every program needs."""
-        config.debug("worker", [f"loading the {self.engine_name} engine"], prefix=f"{self.name}: ")
+        config.debug("worker", f"{self.name}: loading the {self.engine_name} engine")
         return load_engine(self.engine_name)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the engine has been loaded."""
+        return "engine" in self.__dict__
 
     def execute(self, client: str, instructions: Sequence[LocalInstruction]) -> Outcome:
         """Carry out a client's instructions."""
@@ -67,13 +74,26 @@ class Worker:
         space = self.spaces.get(client)
         if space is None:
             space = self.spaces[client] = Space()
-        config.debug("worker", instructions, prefix=f"{self.name}: {client}: ")
-        if self.modifiers:
-            instructions = streams.through(self.modifiers, instructions)
+        debug("worker", instructions, prefix=f"{self.name}: {client}: ")
         failed: list[Failed] = []
         data: list[Fetched] = []
+        if not self.loaded:
+            try:
+                _ = self.engine
+            except Exception as error:  # noqa: BLE001 - an engine that is not installed fails every op
+                why = self._message("loading the engine", error)
+                return Outcome(
+                    [], [Fetched(i.request, None, why) for i in instructions if type(i) is GetData], 0
+                )
+        if self.modifiers:
+            try:
+                instructions = streams.through(self.modifiers, instructions)
+            except Exception as error:  # noqa: BLE001 - a modifier's mistake is reported like an op's
+                why = self._message("a stream modifier", error)
+                instructions = [_poisoned(one, why) for one in instructions]
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
+        instruction: Any
         for instruction in instructions:
             kind = type(instruction)
             if kind is Op:
@@ -143,13 +163,19 @@ class Worker:
         spaces = list(self.spaces.values())
         stats: dict[str, Any] = {
             "engine": self.engine_name,
+            "pid": os.getpid(),
             "total_instructions": self.total_instructions,
             "tensors": sum(len(space.values) + len(space.failures) for space in spaces),
             "clients": len(spaces),
         }
-        if "engine" in self.__dict__:
+        if self.loaded:
             nbytes = self.engine.nbytes
             stats["bytes"] = sum(nbytes(value) for space in spaces for value in space.values.values())
         if self.modifiers:
             stats["modifiers"] = streams.stats(self.modifiers)
         return stats
+
+
+def _poisoned(instruction: LocalInstruction, why: str) -> LocalInstruction:
+    """What is left of an instruction when it may not be carried out."""
+    return Lost([instruction.result], why) if isinstance(instruction, Op | Upload) else instruction
