@@ -95,6 +95,9 @@ def manual_seed(seed: int) -> None:
 def _random(op: str, shape: tuple[int, ...], dtype: str, requires_grad: bool) -> Tensor:
     if not dtypes.is_float(check_dtype(dtype)):
         raise DTypeError(f"{op} makes floating point numbers, not {dtype}")
-    # One seed per draw: far apart, so that no draw continues another, and small enough for the wire.
-    seed = (_seed * 0x9E3779B97F4A7C15 + next(_draws) * 0xD1342543DE82EF95) % 2**63
-    return create(current(), op, requires_grad, shape=shape, dtype=dtype, seed=seed)
+    return create(current(), op, requires_grad, shape=shape, dtype=dtype, seed=next_seed())
+
+
+def next_seed() -> int:
+    """A seed for one draw: far from the others, so that no draw continues another, and fit for the wire."""
+    return (_seed * 0x9E3779B97F4A7C15 + next(_draws) * 0xD1342543DE82EF95) % 2**63
