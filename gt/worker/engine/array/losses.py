@@ -93,7 +93,7 @@ def nll_loss_grad(
     dim = min(x.ndim - 1, 1)
     index, _, each, total = _rows(xp, target, weight, ignore_index, x.dtype)
     share = g * each / total if reduction == "mean" else g * each
-    return -_one_hot(xp, index, x.shape[dim], dim) * xp.expand_dims(share, dim)
+    return _one_hot(xp, index, x.shape[dim], dim) * -xp.expand_dims(share, dim)
 
 
 def _check(index: Any, count: int) -> None:
