@@ -9,6 +9,7 @@ Each schedule is a formula: the rate at a step, from the rate at the start. So a
 step, and resumed at one; it does not notice if somebody else changes the optimizer's rate in between.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ __all__ = [
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
+    "OneCycleLR",
     "SequentialLR",
     "StepLR",
 ]
@@ -179,6 +181,73 @@ class LambdaLR(LRScheduler):
     def rate(self, base: float, step: int, group: int) -> float:
         """The learning rate at a step."""
         return base * self.lr_lambdas[group](step)
+
+
+class OneCycleLR(LRScheduler):
+    """Up to `max_lr` and down to next to nothing, in `total_steps` steps; momentum does the opposite."""
+
+    def __init__(
+        self,
+        optimizer: "Optimizer",
+        max_lr: float,
+        total_steps: int,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
+        self.total_steps, self.linear, self.cycle_momentum = (
+            total_steps,
+            anneal_strategy == "linear",
+            cycle_momentum,
+        )
+        first, last = max_lr / div_factor, max_lr / div_factor / final_div_factor
+        top, end = pct_start * total_steps - 1, total_steps - 1
+        # Corners: at which step, which rate, which momentum.
+        low, high = base_momentum, max_momentum
+        self.corners = [(0, first, high), (top, max_lr, low)]
+        if three_phase:
+            self.corners.append((2 * top, first, high))
+        self.corners.append((end, last, high))
+        for group in optimizer.param_groups:
+            if last_epoch == -1:
+                group["initial_lr"] = first
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, step: int, column: int) -> float:
+        if step >= self.total_steps:
+            raise ValueError(
+                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
+            )
+        for start, end in itertools.pairwise(self.corners):
+            if step <= end[0] or end is self.corners[-1]:
+                done = (step - start[0]) / (end[0] - start[0])
+                done = done if self.linear else (1 - math.cos(math.pi * done)) / 2
+                return start[column] + (end[column] - start[column]) * done
+        raise AssertionError("the last corner is the last step")
+
+    def rate(self, base: float, step: int, group: int) -> float:
+        """The learning rate at a step."""
+        return self._between(step, 1)
+
+    def _set(self) -> None:
+        super()._set()
+        if self.cycle_momentum:
+            momentum = self._between(self.last_epoch, 2)
+            for group in self.optimizer.param_groups:
+                if "betas" in group:
+                    group["betas"] = (momentum, *group["betas"][1:])
+                else:
+                    group["momentum"] = momentum
 
 
 class SequentialLR(LRScheduler):

@@ -37,7 +37,9 @@ class Optimizer:
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}
         if isinstance(params, Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts")
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts"
+            )
         given = list(params)
         if not given:
             raise ValueError("optimizer got an empty parameter list")
@@ -53,7 +55,9 @@ class Optimizer:
         known = {id(parameter) for group in self.param_groups for parameter in group["params"]}
         for parameter in params:
             if not isinstance(parameter, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {parameter!r}")
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {parameter!r}"
+                )
             if not parameter.is_leaf:
                 raise ValueError("can't optimize a non-leaf Tensor")
             if id(parameter) in known:

@@ -39,7 +39,7 @@ def _classes(name: str) -> Infer:
     def infer(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
         x, target = inputs[:2]
         if not dtypes.is_float(x.dtype):
-            raise DTypeError(f'"{name}" not implemented for \'{x.dtype}\': scores are floating point numbers')
+            raise DTypeError(f"\"{name}\" not implemented for '{x.dtype}': scores are floating point numbers")
         if dtypes.is_float(target.dtype) or target.dtype == "bool":
             raise DTypeError(
                 f"expected scalar type Long but found {target.dtype}: a target is either one class number "

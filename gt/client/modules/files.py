@@ -97,7 +97,9 @@ def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
         return {"tensor": name}
     if isinstance(value, Mapping):
         # Pairs, because JSON would make words of numbers.
-        return {"dict": [[key, _pack(item, f"{name}.{key}".lstrip("."), tensors)] for key, item in value.items()]}
+        return {
+            "dict": [[key, _pack(item, f"{name}.{key}".lstrip("."), tensors)] for key, item in value.items()]
+        }
     if isinstance(value, list | tuple):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [_pack(item, f"{name}.{index}", tensors) for index, item in enumerate(value)]}

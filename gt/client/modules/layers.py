@@ -50,7 +50,9 @@ class Flatten(Module):
 class Linear(Module):
     """A fully connected layer: `x @ weight.T + bias`."""
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: str = "float32") -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, dtype: str = "float32"
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(zeros(out_features, in_features, dtype=dtype))
@@ -68,8 +70,7 @@ class Linear(Module):
     def extra_repr(self) -> str:
         """Its sizes."""
         return (
-            f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
+            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
         )
 
 
@@ -215,7 +216,9 @@ class Conv2d(Module):
 
     def extra_repr(self) -> str:
         """Its settings."""
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text = (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        )
         if self.padding != (0, 0):
             text += f", padding={self.padding}"
         return text if self.bias is not None else f"{text}, bias=False"

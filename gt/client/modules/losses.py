@@ -30,7 +30,9 @@ class _Loss(Module):
     def extra_repr(self) -> str:
         """Its settings, where they are not tensors."""
         plain = {name: value for name, value in self._settings.items() if isinstance(value, int | float)}
-        return ", ".join(f"{name}={value!r}" for name, value in {"reduction": self.reduction, **plain}.items())
+        return ", ".join(
+            f"{name}={value!r}" for name, value in {"reduction": self.reduction, **plain}.items()
+        )
 
 
 class MSELoss(_Loss):

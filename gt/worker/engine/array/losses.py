@@ -77,9 +77,7 @@ def cross_entropy_grad(
     return slope * xp.expand_dims(share, dim)
 
 
-def nll_loss(
-    xp: Any, x: Any, target: Any, weight: Any = None, *, reduction: str, ignore_index: int
-) -> Any:
+def nll_loss(xp: Any, x: Any, target: Any, weight: Any = None, *, reduction: str, ignore_index: int) -> Any:
     dim = min(x.ndim - 1, 1)
     index, kept, each, total = _rows(xp, target, weight, ignore_index, x.dtype)
     _check(index, x.shape[dim])
