@@ -4,7 +4,10 @@
     GT_DEBUG_CLIENT=1         what the client does
     GT_DEBUG_DISPATCHER=1     what the dispatcher does
     GT_DEBUG_WORKER=1         what the workers do
+    GT_DEBUG_COMPILE=1        what the workers compile
     GT_INSTRUCTION_LOG=FILE   write every instruction to FILE, one line each
+    GT_WORKERS=N              start N worker processes, instead of one inside the program
+    GT_TIMEOUT=SECONDS        how long to wait for a server that is connected but does not answer (600)
 
 Nothing is read at import, so `os.environ[...] = ...` works after `import gt`. Without any of them GT
 prints nothing.
@@ -34,6 +37,25 @@ def debug(layer: str, events: Iterable[object], prefix: str = "") -> None:
     if flag(f"GT_DEBUG_{layer.upper()}"):
         for event in events:
             print(f"[gt {layer}] {prefix}{event}", file=sys.stderr)
+
+
+def workers() -> int | None:
+    """How many worker processes to start; None to run inside the program."""
+    value = os.environ.get("GT_WORKERS")
+    if not value:
+        return None
+    if not value.isdigit() or int(value) == 0:
+        raise ValueError(f"GT_WORKERS is how many worker processes to start, and this is {value!r}")
+    return int(value)
+
+
+def timeout() -> float:
+    """How long to wait for an answer, in seconds."""
+    value = os.environ.get("GT_TIMEOUT") or "600"
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"GT_TIMEOUT is a number of seconds, and this is {value!r}") from None
 
 
 def instruction_log() -> str | None:

@@ -22,6 +22,11 @@ def get_worker_stats() -> dict[str, dict[str, Any]]:
     return current().get_stats()
 
 
+def get_dispatcher_stats() -> dict[str, Any]:
+    """What the dispatcher holds: clients, workers, tensor handles."""
+    return current().get_dispatcher_stats()
+
+
 def print_worker_stats() -> None:
     """Print what every worker has done."""
     for name, stats in get_worker_stats().items():

@@ -7,6 +7,7 @@
     ├── GraphError      backward() on a graph that cannot be differentiated     (also a RuntimeError)
     ├── StateError      saved values do not fit a model, or cannot be saved     (also a RuntimeError)
     ├── ProtocolError   an instruction that makes no sense reached a server     (also a RuntimeError)
+    ├── ConnectionLost  no server answers, or it went away                      (also a ConnectionError)
     └── WorkerError     an op failed on a worker; raised when its data is read  (also a RuntimeError)
 
 Each is also the built-in error that PyTorch raises in the same place, so that code written for
@@ -40,6 +41,10 @@ class StateError(GTError, RuntimeError):
 
 class ProtocolError(GTError, RuntimeError):
     """A server received an instruction that makes no sense, such as one about an unknown tensor."""
+
+
+class ConnectionLost(GTError, ConnectionError):
+    """No server answers, or the one that did is gone. The message says where, and what to do."""
 
 
 class WorkerError(GTError, RuntimeError):

@@ -7,19 +7,33 @@ import hypothesis
 import pytest
 
 import triton_viz
-from gt.client import Client, session
+from gt.client import Client
+from gt.client import session as session_module
+from gt.client.remote import RemoteConnection
 from gt.server.local import LocalConnection, LocalServer
+from tests.servers import Cluster, cluster
 
 # Elsewhere hypothesis looks for new cases every time; in CI the same commit gives the same answer.
 hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("tapestry")
 
 
-@pytest.fixture(params=["pytorch", "numpy", "jax"])
+@pytest.fixture(scope="session")
+def pytorch_cluster() -> Iterator[Cluster]:
+    """A real server and a real worker, for all tests that only need one."""
+    with cluster(workers=1, engine="pytorch") as running:
+        yield running
+
+
+@pytest.fixture(params=["pytorch", "numpy", "jax", "processes"])
 def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """A GT system of its own, once per engine; `gt.*` uses it."""
-    client = Client(LocalConnection(LocalServer(request.param)))
-    monkeypatch.setattr(session, "_current", client)
+    """A GT system of its own; `gt.*` uses it. Embedded, once per engine, and over real processes."""
+    if request.param == "processes":
+        running: Cluster = request.getfixturevalue("pytorch_cluster")
+        client = Client(RemoteConnection(running.address, timeout=20))
+    else:
+        client = Client(LocalConnection(LocalServer(request.param)))
+    monkeypatch.setattr(session_module, "_current", client)
     yield client
     client.close()
 

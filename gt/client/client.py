@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gt import config
-from gt.errors import WorkerError
+from gt.errors import ConnectionLost, WorkerError
 from gt.transport import protocol
 
 BATCH = 128
@@ -17,6 +18,12 @@ BATCH = 128
 
 FLUSH_SECONDS = 0.01
 """How long an instruction waits, at the most, before it is sent on."""
+
+
+FORKED = (
+    "this tensor belongs to the process that this one was forked from, and so does its connection. "
+    "Make tensors after the fork"
+)
 
 
 class Connection(Protocol):
@@ -38,8 +45,16 @@ class Connection(Protocol):
         """Every worker's statistics, by name."""
         ...
 
+    def get_dispatcher_stats(self) -> dict[str, Any]:
+        """The dispatcher's statistics."""
+        ...
+
     def close(self) -> None:
         """Leave."""
+        ...
+
+    def after_fork(self) -> bool:
+        """In a forked child: whether this connection is of no use here."""
         ...
 
 
@@ -53,7 +68,7 @@ class Client:
     def __init__(self, connection: Connection):
         self.connection = connection
         self._pending: list[protocol.LocalInstruction] = []
-        self.emit = self._pending.append
+        self.emit: Callable[[protocol.LocalInstruction], None] = self._pending.append
         """Add an instruction to the stream."""
         self.next_id = itertools.count().__next__
         self._requests = itertools.count()
@@ -134,6 +149,23 @@ class Client:
         self.flush()
         return self.connection.get_stats()
 
+    def get_dispatcher_stats(self) -> dict[str, Any]:
+        """The dispatcher's statistics, once everything issued so far is done."""
+        self.flush()
+        return self.connection.get_dispatcher_stats()
+
+    def after_fork(self) -> bool:
+        """In a forked child: go on alone if the server is in this process too, or else give up.
+
+        The result is whether it gave up: what belongs to the parent's connection is an error to use here.
+        """
+        self._lock = threading.RLock()
+        if self.connection.after_fork():
+            self.emit = _refuse_after_fork
+            return True
+        threading.Thread(target=self._flush_regularly, name="gt-flush", daemon=True).start()
+        return False
+
     def close(self) -> None:
         """Send what is pending, and leave."""
         if not self._closed.is_set():
@@ -142,6 +174,11 @@ class Client:
                 self.flush()
             finally:
                 self.connection.close()
+
+
+def _refuse_after_fork(instruction: protocol.LocalInstruction) -> None:
+    if type(instruction) is not int:  # the parent frees what is its own
+        raise ConnectionLost(FORKED)
 
 
 _PACKAGE = str(Path(__file__).parents[1])

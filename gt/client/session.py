@@ -1,47 +1,104 @@
 """Which server the program talks to: one it was told of, one it starts, or one inside itself."""
 
 import atexit
+import os
 import threading
+from typing import TYPE_CHECKING
 
+from gt import config
 from gt.client.client import Client
+from gt.errors import ConnectionLost
+
+if TYPE_CHECKING:
+    from gt.server.processes import LocalProcesses
 
 _lock = threading.RLock()
 _current: Client | None = None
+_processes: "LocalProcesses | None" = None
+
+START_SECONDS = 60.0
+"""How long local processes may take to start."""
 
 
 def current() -> Client:
-    """The program's client. The first call starts a server inside the program."""
-    global _current
+    """The program's client. The first call starts a server: inside the program, or as GT_WORKERS says."""
     client = _current
     if client is None:
         with _lock:
-            client = _current
-            if client is None:
-                client = _start_embedded()
+            client = _current or init(config.workers())
     return client
 
 
-def _start_embedded() -> Client:
-    from gt.server.local import LocalConnection, LocalServer
+def connect(address: str, timeout: float = 5.0) -> Client:
+    """Use the server at this address ('host:port') from now on.
 
-    return use(Client(LocalConnection(LocalServer())))
+    Tensors made before belong to the server they were made on, and go with it.
+    """
+    from gt.client.remote import RemoteConnection
+
+    return _use(Client(RemoteConnection(address, timeout)))
 
 
-def use(client: Client) -> Client:
-    """Make this the program's client, in place of the one before."""
+def init(workers: int | None = None, engine: str = "pytorch") -> Client:
+    """Start a server of this program's own, and use it from now on.
+
+    Without `workers`, it runs inside the program; with them, as so many processes, which end with it.
+    """
+    global _processes
+    if workers is None:
+        from gt.server.local import LocalConnection, LocalServer
+
+        return _use(Client(LocalConnection(LocalServer(engine))))
+    if workers < 1:
+        raise ValueError(f"workers is how many processes to start, at least 1, and this is {workers}")
+    from gt.client.remote import RemoteConnection
+    from gt.server.processes import LocalProcesses
+
+    with _lock:
+        close()
+        _processes = LocalProcesses(workers, engine)
+        try:
+            return _use(Client(RemoteConnection(_processes.address, START_SECONDS)))
+        except ConnectionLost as error:
+            why = _processes.failed() or str(error)
+            close()
+            raise ConnectionLost(f"the local server did not start: {why}") from None
+        except BaseException:
+            close()
+            raise
+
+
+def _use(client: Client) -> Client:
     global _current
     with _lock:
-        if _current is not None:
-            _current.close()
-        _current = client
+        before, _current = _current, client
+        if before is not None:
+            before.close()
     return client
 
 
 @atexit.register
 def close() -> None:
-    """Leave the server; the next op starts anew."""
-    global _current
+    """Leave the server, and end it if it is this program's own. The next op starts anew."""
+    global _current, _processes
     with _lock:
         client, _current = _current, None
-        if client is not None:
-            client.close()
+        processes, _processes = _processes, None
+        try:
+            if client is not None:
+                client.close()
+        finally:
+            if processes is not None:
+                processes.stop()
+
+
+def _after_fork() -> None:
+    """In a forked child: the parent's connection and processes are not ours to use or to end."""
+    global _current, _processes, _lock
+    _lock = threading.RLock()
+    _processes = None
+    if _current is not None and _current.after_fork():
+        _current = None
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,7 +1,6 @@
 """The tensor that users hold: an id, a shape, a dtype, and gradient state. Never data, never a place."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -146,6 +145,11 @@ class Tensor(ElementwiseMethods, ReductionMethods, ShapeMethods, IndexMethods, P
         """The same value, outside the graph."""
         return self._value.tensor()
 
+    def clone(self) -> "Tensor":
+        """A tensor of the same value, with this one in its history."""
+        # A value never changes, so there is nothing to copy; only a gradient needs to know where to go.
+        return self._apply("getitem", index=()) if self.requires_grad else self._value.tensor()
+
     def register_hook(self, hook: Hook) -> HookHandle:
         """Call a function with this tensor's gradient when it is computed; what it returns, if anything,
         takes the gradient's place."""
@@ -242,9 +246,6 @@ class Tensor(ElementwiseMethods, ReductionMethods, ShapeMethods, IndexMethods, P
         if not self.shape:
             raise TypeError("len() of a 0-d tensor")
         return self.shape[0]
-
-    def __iter__(self) -> Iterator["Tensor"]:
-        raise TypeError("iterating over a tensor's rows is not supported yet; use x.tolist()")
 
     def __repr__(self) -> str:
         values = np.array2string(self._fetch(), separator=", ", prefix="tensor(")

@@ -5,6 +5,7 @@ and `done` with what a worker answered; the dispatcher calls the links it was gi
 """
 
 import itertools
+import os
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -145,6 +146,8 @@ class Dispatcher:
         if self.modifiers:
             instructions = streams.through(self.modifiers, instructions)
         self._track(session, instructions)
+        if session.lost:
+            instructions = session.fail_lost(instructions)
         session.put(sequence, instructions, frames)
         self.pump()
 
@@ -152,6 +155,7 @@ class Dispatcher:
         """Keep account of which tensors exist, and where."""
         handles = session.handles
         handle = self._handles.get(session.share.worker) if session.share else None
+        instruction: Any
         try:
             for instruction in instructions:
                 kind = type(instruction)
@@ -202,10 +206,10 @@ class Dispatcher:
             return  # of a worker that was given up meanwhile
         session, name = chunk.session, chunk.session.name
         errors = {one.tensor: one.error for one in failed}
-        for reply in data:
-            if reply.error is not None:
-                tensors = [i.tensor for i in chunk.instructions if type(i) is GetData]
-                errors |= dict.fromkeys(tensors, reply.error)
+        refused: dict[int, str] = {reply.request: reply.error for reply in data if reply.error is not None}
+        if refused:
+            asked = (one for one in chunk.instructions if isinstance(one, GetData))
+            errors |= {one.tensor: refused[one.request] for one in asked if one.request in refused}
         self.stream.add("WORKER_RECV", f"WORKER {chunk.share.worker}", name, chunk.instructions, errors)
         chunk.share.finished(chunk, seconds)
         if not session.gone:
@@ -215,6 +219,11 @@ class Dispatcher:
             if chunk.ends is not None:
                 session.link.ack(chunk.ends)
         self.pump()
+
+    def client_of(self, sequence: int) -> ClientLink | None:
+        """Whose work a worker was sent under this number."""
+        chunk = self._in_flight.get(sequence)
+        return None if chunk is None or chunk.session.gone else chunk.session.link
 
     def _fail(self, session: Session, instructions: Sequence[LocalInstruction], why: str) -> None:
         for instruction in instructions:
@@ -240,6 +249,7 @@ class Dispatcher:
     def get_stats(self) -> dict[str, Any]:
         """What the dispatcher has done and what it holds."""
         stats: dict[str, Any] = {
+            "pid": os.getpid(),
             "clients": len(self.sessions),
             "workers": len(self.workers),
             "handles": sum(len(session.handles) for session in self.sessions.values()),

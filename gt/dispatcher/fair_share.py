@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gt.transport.protocol import CreateTensor, LocalInstruction, Lost, Site
+import msgspec
+
+from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Site
 
 if TYPE_CHECKING:
     from gt.dispatcher.dispatcher import ClientLink
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 QUANTUM = 0.02
 """How many seconds of work are handed out at a time, about."""
 
-WINDOW = 4
-"""How many such pieces a worker has at once: enough to never wait for the next."""
+WINDOW = 16
+"""How many such pieces a worker has at once, at the most; if they are long ones, two: enough to never wait."""
 
 MOST = 512
 """How many instructions a piece has at the most."""
@@ -71,6 +73,8 @@ class Session:
         self.link = link
         self.handles: dict[int, TensorHandle | None] = {}
         """Where each of its tensors is; None before a worker has come."""
+        self.lost: dict[int, str] = {}
+        """While it has no worker: the tensors that went with the last one, and why."""
         self.sites: list[Site] = []
         """Lines of the user's code, for the next worker, should this one go."""
         self.queue: deque[Batch] = deque()
@@ -97,13 +101,29 @@ class Session:
             self.share.sessions.remove(self)
         self.share = share
         if share is not None:
+            self.lost = {}
             self.used = share.least_used()
             share.sessions.append(self)
 
     def lose(self, why: str) -> None:
         """All tensors are gone: what is still to be done must learn so first."""
+        self.lost = dict.fromkeys(self.handles, why)
         told: list[LocalInstruction] = [*self.sites, Lost(list(self.handles), why)]
         self.queue.appendleft(Batch(-1, told, ()))
+
+    def fail_lost(self, instructions: Sequence[LocalInstruction]) -> list[LocalInstruction]:
+        """Answer what can be answered without a worker: that a tensor is lost. The result is the rest."""
+        rest: list[LocalInstruction] = []
+        for instruction in instructions:
+            if isinstance(instruction, GetData) and instruction.tensor in self.lost:
+                self.link.failed(instruction.request, self.lost[instruction.tensor])
+                continue
+            if isinstance(instruction, Op):
+                why = next((self.lost[one] for one in instruction.inputs if one in self.lost), None)
+                if why is not None:
+                    self.lost[instruction.result] = why
+            rest.append(instruction)
+        return rest
 
 
 class FairShare:
@@ -113,6 +133,7 @@ class FairShare:
         self.worker = worker
         self.sessions: list[Session] = []
         self._out = 0
+        self._out_seconds = 0.0
 
     def least_used(self) -> float:
         """How much the least served of the clients with work has used."""
@@ -120,7 +141,7 @@ class FairShare:
 
     def next_chunk(self) -> Chunk | None:
         """What the worker should get next; None if it has enough, or if there is nothing."""
-        if self._out >= WINDOW:
+        if self._out >= 2 and (self._out >= WINDOW or self._out_seconds >= QUANTUM):
             return None
         session = min((s for s in self.sessions if s.queue), key=lambda s: s.used, default=None)
         if session is None:
@@ -141,11 +162,13 @@ class FairShare:
         chunk = Chunk(session, self, part, frames, ends)
         session.used += chunk.estimate
         self._out += 1
+        self._out_seconds += chunk.estimate
         return chunk
 
     def finished(self, chunk: Chunk, seconds: float) -> None:
         """The worker is done with a piece that took this long."""
         self._out -= 1
+        self._out_seconds -= chunk.estimate
         session = chunk.session
         session.used += seconds - chunk.estimate
         measured = seconds / max(len(chunk.instructions), 1)
@@ -157,8 +180,6 @@ def _with_own_frames(
     instructions: Sequence[LocalInstruction], frames: Sequence[Any]
 ) -> tuple[list[LocalInstruction], list[Any]]:
     """Part of a batch, with only the arrays that this part mentions behind it."""
-    import msgspec
-
     own: list[Any] = []
     result: list[LocalInstruction] = []
     for instruction in instructions:

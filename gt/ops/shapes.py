@@ -43,15 +43,34 @@ def reduce(shape: Shape, dims: Sequence[int] | None, keepdim: bool) -> Shape:
 
 
 def matmul(a: Shape, b: Shape) -> Shape:
-    """The shape of a matrix product."""
-    if len(a) != 2 or len(b) != 2:
+    """The shape of a matrix product: of vectors, matrices, or batches of matrices that broadcast."""
+    if not a or not b:
         raise ShapeError(
-            f"matmul takes two matrices today, not shapes {list(a)} and {list(b)}; "
-            "reshape to two dimensions first"
+            f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D"
         )
-    if a[1] != b[0]:
-        raise ShapeError(f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})")
-    return (a[0], b[1])
+    inner = b[0] if len(b) == 1 else b[-2]
+    if a[-1] != inner:
+        raise ShapeError(_cannot_multiply(a, b))
+    batch = broadcast(a[:-2], b[:-2])
+    return batch + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
+
+
+def _cannot_multiply(a: Shape, b: Shape) -> str:
+    rows = math.prod(a[:-1])
+    if len(a) == len(b) == 1:
+        return (
+            f"inconsistent tensor size, expected tensor {list(a)} and src {list(b)} to have the same number "
+            f"of elements, but got {a[0]} and {b[0]} elements respectively"
+        )
+    if len(b) == 1:
+        return f"size mismatch, got input ({rows}), mat ({rows}x{a[-1]}), vec ({b[0]})"
+    if len(b) == 2:
+        return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {b[0]}x{b[1]})"
+    batch = math.prod(broadcast(a[:-2], b[:-2]))
+    return (
+        f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {a[-1]}] "
+        f"but got: [{batch}, {b[-2]}]."
+    )
 
 
 def reshape(shape: Shape, to: Shape) -> Shape:
@@ -62,6 +81,11 @@ def reshape(shape: Shape, to: Shape) -> Shape:
         raise ShapeError("only one dimension can be inferred")
     if min(to, default=0) < -1:
         raise ShapeError(f"invalid shape dimension {min(to)}")
+    if free and not known and not total:
+        raise ShapeError(
+            f"cannot reshape tensor of 0 elements into shape {list(to)} because the unspecified dimension "
+            "size -1 can be any value and is ambiguous"
+        )
     if free and known and total % known == 0:
         return tuple(total // known if n == -1 else n for n in to)
     if free or known != total:

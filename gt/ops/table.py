@@ -1,8 +1,22 @@
 """All rows, by name."""
 
-from gt.ops import creation, elementwise, indexing, losses, products, reductions, shaping, training
+from gt.ops import (
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    losses,
+    normalization,
+    products,
+    reductions,
+    shaping,
+    training,
+)
 from gt.ops.row import Row
 
-GROUPS = (elementwise, reductions, shaping, indexing, products, losses, training, creation)
+GROUPS = (
+    *(elementwise, reductions, shaping, indexing, products),
+    *(convolution, normalization, losses, training, creation),
+)
 
 TABLE: dict[str, Row] = {row.name: row for group in GROUPS for row in group.ROWS}

@@ -1,4 +1,5 @@
 """Servers: a dispatcher and its workers, ready for clients.
 
-Today there is one, `local`, which runs inside the user's program and starts by itself.
+`local` runs inside the user's program, `server` behind a socket (`python -m gt.server`), and `processes`
+starts one of the latter, with workers, that ends with the program.
 """

@@ -67,6 +67,14 @@ class LocalConnection:
         """Every worker's statistics, by name."""
         return {self.server.worker.name: self.server.worker.get_stats()}
 
+    def get_dispatcher_stats(self) -> dict[str, Any]:
+        """The dispatcher's statistics."""
+        return self.server.dispatcher.get_stats()
+
+    def after_fork(self) -> bool:
+        """In a forked child: this process has its own copy of everything, and goes on with it."""
+        return False
+
     def close(self) -> None:
         """Leave."""
         self.server.dispatcher.disconnect(self.name)

@@ -41,7 +41,7 @@ class ArrayData(msgspec.Struct, frozen=True, array_like=True):
     @property
     def nbytes(self) -> int:
         """How many bytes the array has."""
-        return math.prod(self.shape) * ITEMSIZE[self.dtype]
+        return math.prod(self.shape) * ITEMSIZE.get(self.dtype, 0)
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {list(self.shape)}, {self.nbytes} bytes>"
@@ -136,6 +136,8 @@ class Ack(msgspec.Struct, frozen=True, tag=11, array_like=True):
     """Every batch up to this one was carried out."""
 
     sequence: int
+    returned: list[str] = []
+    """The client's shared memory that is free again."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag=12, array_like=True):
@@ -153,10 +155,11 @@ class Welcome(msgspec.Struct, frozen=True, tag=13, array_like=True):
 
 
 class Stats(msgspec.Struct, frozen=True, tag=14, array_like=True):
-    """What every worker has done, by name."""
+    """What every worker has done, by name, and the dispatcher."""
 
     request: int
     workers: dict[str, dict[str, Any]]
+    dispatcher: dict[str, Any]
 
 
 # --- what a client sends ---
@@ -176,6 +179,8 @@ class Batch(msgspec.Struct, frozen=True, tag=21, array_like=True):
 
     sequence: int
     instructions: list[Instruction]
+    returned: list[str] = []
+    """The worker's shared memory that is free again."""
 
 
 class GetStats(msgspec.Struct, frozen=True, tag=22, array_like=True):
@@ -198,6 +203,7 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
     host: str
     pid: int
     name: str
+    """What it wants to be called; empty to be given a name."""
     engine: str
 
 
@@ -208,6 +214,8 @@ class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
     client: str
     instructions: list[WorkerInstruction]
     shared_memory: bool
+    returned: list[str] = []
+    """The worker's shared memory that is free again."""
 
 
 class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
@@ -218,7 +226,8 @@ class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
     """How long it took: what a fair share is measured in."""
     failed: list[Failed]
     data: list[Data]
-    stats: dict[str, Any]
+    returned: list[str] = []
+    """The client's shared memory that is free again."""
 
 
 class ForgetClient(msgspec.Struct, frozen=True, tag=33, array_like=True):
@@ -227,16 +236,25 @@ class ForgetClient(msgspec.Struct, frozen=True, tag=33, array_like=True):
     client: str
 
 
-class Stop(msgspec.Struct, frozen=True, tag=34, array_like=True):
-    """The server goes away; so should the worker."""
+class GetWorkerStats(msgspec.Struct, frozen=True, tag=34, array_like=True):
+    """Ask a worker what it has done."""
+
+    request: int
+
+
+class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
+    """What a worker has done."""
+
+    request: int
+    stats: dict[str, Any]
 
 
 FromClient = Hello | Batch | GetStats | Bye
 ToClient = Welcome | Ack | Data | Stats | Refused
-FromWorker = WorkerHello | Done | Bye
-ToWorker = Welcome | Work | ForgetClient | Refused | Stop
+FromWorker = WorkerHello | Done | WorkerStats | Bye
+ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | Refused
 
 encode = msgspec.msgpack.Encoder().encode
-decode_by_server = msgspec.msgpack.Decoder(FromClient | WorkerHello | Done).decode
+decode_by_server = msgspec.msgpack.Decoder(FromClient | WorkerHello | Done | WorkerStats).decode
 decode_by_client = msgspec.msgpack.Decoder(ToClient).decode
 decode_by_worker = msgspec.msgpack.Decoder(ToWorker).decode

@@ -1,6 +1,7 @@
 """The worker: numbers to values, and one instruction after the other."""
 
 import functools
+import os
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -68,12 +69,17 @@ class Worker:
         if space is None:
             space = self.spaces[client] = Space()
         config.debug("worker", instructions, prefix=f"{self.name}: {client}: ")
-        if self.modifiers:
-            instructions = streams.through(self.modifiers, instructions)
         failed: list[Failed] = []
         data: list[Fetched] = []
+        if self.modifiers:
+            try:
+                instructions = streams.through(self.modifiers, instructions)
+            except Exception as error:  # noqa: BLE001 - a modifier's mistake is reported like an op's
+                why = self._message("a stream modifier", error)
+                instructions = [_poisoned(one, why) for one in instructions]
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
+        instruction: Any
         for instruction in instructions:
             kind = type(instruction)
             if kind is Op:
@@ -143,6 +149,7 @@ class Worker:
         spaces = list(self.spaces.values())
         stats: dict[str, Any] = {
             "engine": self.engine_name,
+            "pid": os.getpid(),
             "total_instructions": self.total_instructions,
             "tensors": sum(len(space.values) + len(space.failures) for space in spaces),
             "clients": len(spaces),
@@ -153,3 +160,8 @@ class Worker:
         if self.modifiers:
             stats["modifiers"] = streams.stats(self.modifiers)
         return stats
+
+
+def _poisoned(instruction: LocalInstruction, why: str) -> LocalInstruction:
+    """What is left of an instruction when it may not be carried out."""
+    return Lost([instruction.result], why) if isinstance(instruction, Op | Upload) else instruction

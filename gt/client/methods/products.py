@@ -1,8 +1,9 @@
 """Methods that multiply and add up."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gt.client.base import Number, TensorBase
+from gt.errors import ShapeError
 
 if TYPE_CHECKING:
     from gt.client.tensor import Tensor
@@ -24,3 +25,61 @@ class ProductMethods(TensorBase):
     def matmul(self, other: "Tensor") -> "Tensor":
         """The matrix product, also written `a @ b`."""
         return self @ other
+
+    def mm(self, mat2: "Tensor") -> "Tensor":
+        """The product of two matrices."""
+        for name, x in (("self", self), ("mat2", mat2)):
+            if len(x._value.spec.shape) != 2:
+                raise ShapeError(f"{name} must be a matrix")
+        return self @ mat2
+
+    def bmm(self, batch2: "Tensor") -> "Tensor":
+        """The products of two batches of matrices."""
+        a, b = self._value.spec.shape, batch2.shape
+        for number, shape in enumerate((a, b), 1):
+            if len(shape) != 3:
+                raise ShapeError(f"batch{number} must be a 3D tensor")
+        if b[:2] != (a[0], a[2]):
+            raise ShapeError(
+                f"Expected size for first two dimensions of batch2 tensor to be: {[a[0], a[2]]} but got: "
+                f"{list(b[:2])}."
+            )
+        return self @ batch2
+
+    def mv(self, vec: "Tensor") -> "Tensor":
+        """The product of a matrix and a vector."""
+        ranks = len(self._value.spec.shape), vec.ndim
+        if ranks != (2, 1):
+            raise ShapeError(f"vector + matrix @ vector expected, got {ranks[1]}, {ranks[0]}, {ranks[1]}")
+        return self @ vec
+
+    def dot(self, other: "Tensor") -> "Tensor":
+        """The inner product of two vectors."""
+        ranks = len(self._value.spec.shape), other.ndim
+        if ranks != (1, 1):
+            raise ShapeError(f"1D tensors expected, but got {ranks[0]}D and {ranks[1]}D tensors")
+        return self @ other
+
+    def outer(self, vec2: "Tensor") -> "Tensor":
+        """The matrix of all products of two vectors' elements."""
+        for name, x in (("self", self), ("vec2", vec2)):
+            rank = len(x._value.spec.shape)
+            if rank != 1:
+                raise ShapeError(f"outer: Expected 1-D argument {name}, but got {rank}-D")
+        return cast("Tensor", self).unsqueeze(1) * vec2
+
+    def addmm(self, mat1: "Tensor", mat2: "Tensor", *, beta: Number = 1, alpha: Number = 1) -> "Tensor":
+        """`beta * self + alpha * (mat1 @ mat2)`."""
+        return self._plus(mat1.mm(mat2), beta, alpha)
+
+    def addmv(self, mat: "Tensor", vec: "Tensor", *, beta: Number = 1, alpha: Number = 1) -> "Tensor":
+        """`beta * self + alpha * (mat @ vec)`."""
+        return self._plus(mat.mv(vec), beta, alpha)
+
+    def baddbmm(self, batch1: "Tensor", batch2: "Tensor", *, beta: Number = 1, alpha: Number = 1) -> "Tensor":
+        """`beta * self + alpha * (batch1 @ batch2)`, for batches of matrices."""
+        return self._plus(batch1.bmm(batch2), beta, alpha)
+
+    def _plus(self, product: "Tensor", beta: Number, alpha: Number) -> "Tensor":
+        this = cast("Tensor", self).expand(product.shape)
+        return (this if beta == 1 else this * beta) + (product if alpha == 1 else product * alpha)

@@ -7,24 +7,40 @@ import sys
 import warnings
 from pathlib import Path
 
+from gt.client.functions.convolution import adaptive_avg_pool2d, avg_pool2d, conv1d, conv2d, max_pool2d
 from gt.client.functions.creation import next_seed, ones
+from gt.client.functions.indexing import embedding, one_hot
+from gt.client.functions.normalization import layer_norm, rms_norm
+from gt.client.functions.products import linear, scaled_dot_product_attention
+from gt.client.functions.shaping import pad
 from gt.client.tensor import Tensor
 from gt.errors import ShapeError
 from gt.ops import shapes
 
 __all__ = [
+    "adaptive_avg_pool2d",
+    "avg_pool2d",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "conv1d",
+    "conv2d",
     "cross_entropy",
     "dropout",
+    "embedding",
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "layer_norm",
     "linear",
+    "max_pool2d",
     "mse_loss",
     "nll_loss",
     "normalize",
+    "one_hot",
+    "pad",
     "relu",
+    "rms_norm",
+    "scaled_dot_product_attention",
     "sigmoid",
     "smooth_l1_loss",
     "tanh",
@@ -230,12 +246,6 @@ def tanh(input: Tensor) -> Tensor:
 
 
 # --- layers ---
-
-
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input @ weight.T + bias`."""
-    out = input @ weight.T
-    return out if bias is None else out + bias
 
 
 def check_probability(p: float) -> None:

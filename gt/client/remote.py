@@ -1,0 +1,171 @@
+"""A client's way to a dispatcher in another process."""
+
+import itertools
+import os
+from typing import Any
+
+import numpy as np
+import zmq
+
+from gt import config
+from gt.client.client import FORKED
+from gt.errors import ConnectionLost, ProtocolError
+from gt.transport import arrays, protocol
+from gt.transport.connection import Link
+from gt.transport.protocol import CreateTensor, Fetched, LocalInstruction, Upload
+from gt.transport.shared_memory import SharedMemory, host
+
+WINDOW = 64
+"""How many batches may be under way; then sending waits, so that a fast client cannot flood a server."""
+
+
+class RemoteConnection:
+    """Speaks to a dispatcher over a socket."""
+
+    def __init__(self, address: str, timeout: float) -> None:
+        self.address = address
+        self._replies: dict[int, Fetched | protocol.Stats] = {}
+        self._sent = self._acked = 0
+        self._stats_requests = itertools.count(-1, -1)
+        self._welcome: protocol.Welcome | None = None
+        self._memory = SharedMemory()
+        self._link = Link(address)
+        try:
+            self._link.send(protocol.Hello(protocol.VERSION, host(), os.getpid()))
+            self._link.until(self._admitted, timeout, self._nobody)
+        except BaseException:
+            self._link.close()
+            raise
+        assert self._welcome is not None
+        self.name = self._welcome.name
+        self._shared = self._welcome.shared_memory
+        config.verbose(f"connected to {address} as {self.name}")
+
+    def _nobody(self) -> str:
+        port = self.address.rpartition(":")[2]
+        return (
+            f"no server answers at {self.address}. Is one running there? "
+            f"Start one: python -m gt.server -p {port}"
+        )
+
+    def _admitted(self) -> protocol.Welcome | None:
+        self._take_in()
+        return self._welcome
+
+    # --- what the client calls ---
+
+    def upload(self, result: int, array: np.ndarray, owned: bool) -> LocalInstruction:
+        """The instruction that makes a tensor of this array."""
+        if array.nbytes > protocol.MAX_ARRAY:
+            raise ProtocolError(f"an array of {array.nbytes} bytes is over the limit of {protocol.MAX_ARRAY}")
+        frames: list[memoryview] = []
+        packed = arrays.pack(array, frames, self._memory if self._shared else None)
+        if not frames:
+            return CreateTensor(result, packed)
+        # It goes behind its message, uncopied, which may be sent later than the array changes.
+        return Upload(result, np.ascontiguousarray(array) if owned else np.array(array, order="C"))
+
+    def send(self, batch: list[LocalInstruction]) -> None:
+        """Send instructions."""
+        frames: list[memoryview] = []
+        wire: list[Any] = list(batch)
+        for place, instruction in enumerate(batch):
+            if type(instruction) is Upload:
+                wire[place] = CreateTensor(instruction.result, arrays.pack(instruction.array, frames, None))
+        with self._link.lock:
+            self._take_in()
+            if self._sent - self._acked >= WINDOW:
+                self._wait_for_room()
+            self._sent += 1
+            returned = self._memory.done_with("worker")
+            self._link.send(protocol.Batch(self._sent, wire, returned), frames)
+
+    def _wait_for_room(self) -> None:
+        def room() -> bool | None:
+            self._take_in()
+            self._link.check()
+            return True if self._sent - self._acked < WINDOW else None
+
+        self._link.until(room, config.timeout(), lambda: self._no_answer("has not finished earlier work"))
+
+    def wait(self, request: int) -> Fetched:
+        """The answer to a GetData that was sent."""
+        reply = self._wait(request)
+        assert isinstance(reply, Fetched)
+        return reply
+
+    def _wait(self, request: int) -> Any:
+        def answer() -> Any:
+            self._take_in()
+            reply = self._replies.pop(request, None)
+            if reply is None:
+                self._link.check()
+            return reply
+
+        return self._link.until(answer, config.timeout(), lambda: self._no_answer("has not answered"))
+
+    def _no_answer(self, what: str) -> str:
+        return (
+            f"the server at {self.address} {what} within {config.timeout():g} s, though it is connected. "
+            "For work that takes longer, set GT_TIMEOUT (in seconds)"
+        )
+
+    def get_stats(self) -> dict[str, dict[str, Any]]:
+        """Every worker's statistics, by name."""
+        return self._get_stats().workers
+
+    def get_dispatcher_stats(self) -> dict[str, Any]:
+        """The dispatcher's statistics."""
+        return self._get_stats().dispatcher
+
+    def _get_stats(self) -> protocol.Stats:
+        request = next(self._stats_requests)
+        self._link.send(protocol.GetStats(request))
+        reply = self._wait(request)
+        assert isinstance(reply, protocol.Stats)
+        return reply
+
+    def close(self) -> None:
+        """Leave."""
+        try:
+            self._link.send(protocol.Bye())
+        except ConnectionLost:
+            pass  # gone already, which is what we wanted
+        finally:
+            self._link.close()
+            self._memory.close()
+
+    def after_fork(self) -> bool:
+        """In a forked child: the socket and the shared memory are the parent's."""
+        self._link.abandon(FORKED)
+        self._memory = SharedMemory()
+        return True
+
+    # --- what the dispatcher sent ---
+
+    def _take_in(self) -> None:
+        """Sort what has arrived. No reply can reach the wrong caller: each carries its request's number."""
+        with self._link.lock:
+            for payload, frames in self._link.receive():
+                self._sort(protocol.decode_by_client(payload), frames)
+
+    def _sort(self, message: protocol.ToClient, frames: list[zmq.Frame]) -> None:
+        match message:
+            case protocol.Data(request, packed, error):
+                array = None
+                if packed is not None:
+                    buffers = [frame.buffer for frame in frames]
+                    array = arrays.unpack(packed, buffers, self._memory, "worker")
+                    if not array.flags.writeable:
+                        array = array.copy()
+                self._replies[request] = Fetched(request, array, error)
+            case protocol.Ack(sequence, returned):
+                self._acked = max(self._acked, sequence)
+                self._memory.take_back(returned)
+            case protocol.Stats(request):
+                self._replies[request] = message
+            case protocol.Welcome():
+                self._welcome = message
+            case protocol.Refused(error):
+                self._link.lost = f"the server at {self.address} refused this client: {error}"
+                self._link.check()

@@ -1,0 +1,53 @@
+"""A server and workers as processes of this program's own, which go when it goes."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+class LocalProcesses:
+    """A server and N workers on this machine.
+
+    They are told who started them, and look every quarter of a second whether it is still there: so they
+    end with the program however that ends, also if it is killed.
+    """
+
+    def __init__(self, workers: int, engine: str = "pytorch") -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="gt-"))
+        self.address = f"ipc://{self._folder}/server"
+        common = ["--address", self.address, "--parent", str(os.getpid())]
+        threads = str(max(1, (os.cpu_count() or 1) // workers))
+        self._processes = [self._start("gt.server", *common, "--expect-workers", str(workers))]
+        for _ in range(workers):
+            self._processes.append(
+                self._start("gt.worker", *common, "--engine", engine, "--threads", threads)
+            )
+
+    def _start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        # A session of their own: Ctrl-C is the program's to handle, and they go when it does.
+        return subprocess.Popen(
+            [sys.executable, "-m", module, *arguments], stdin=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def failed(self) -> str | None:
+        """What ended too early, if anything."""
+        for process in self._processes:
+            if process.poll() is not None:
+                command = " ".join(map(str, process.args[1:3]))  # type: ignore[index] - a list
+                return f"{command} ended with code {process.returncode} before it was ready"
+        return None
+
+    def stop(self) -> None:
+        """End them."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(timeout=3)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)

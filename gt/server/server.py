@@ -1,0 +1,341 @@
+"""The server: a dispatcher behind a socket."""
+
+import contextlib
+import errno
+import itertools
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from gt import config
+from gt.dispatcher import Dispatcher
+from gt.dispatcher.fair_share import Chunk
+from gt.errors import ConnectionLost, ProtocolError
+from gt.transport import protocol, shared_memory
+from gt.transport.connection import configure, endpoint
+from gt.transport.modifiers import StreamModifier
+
+TICK_SECONDS = 0.1
+MAX_QUEUED = 4096
+"""How many batches of one client may wait. A client of ours stops far below; another is refused."""
+
+
+class Peer:
+    """Somebody on the other end of a connection: a client or a worker, once it has said hello."""
+
+    def __init__(self, server: "Server", identity: bytes, host: str, pid: int) -> None:
+        self._server = server
+        self.identity = identity
+        self.pid = pid
+        self.host = host
+        self.local = bool(host) and host == shared_memory.host()
+        """Whether it sees our shared memory."""
+        self.name = ""
+        self.returned: list[str] = []
+        """Its shared memory that others are done with, and it does not know yet."""
+
+    def post(self, message: Any, frames: Sequence[Any] = ()) -> None:
+        """Send a message, and the arrays behind it."""
+        self._server.post(self.identity, message, frames)
+
+
+class ClientPeer(Peer):
+    """A client; the dispatcher's link to it."""
+
+    def ack(self, sequence: int) -> None:
+        """Every batch up to this one is done."""
+        returned, self.returned = self.returned, []
+        self.post(protocol.Ack(sequence, returned))
+
+    def data(self, reply: tuple[protocol.Data, Any]) -> None:
+        """Data that was asked for."""
+        message, frame = reply
+        self.post(message, () if frame is None else (frame,))
+
+    def failed(self, request: int, error: str) -> None:
+        """Data that was asked for, and cannot be had."""
+        self.post(protocol.Data(request, None, error))
+
+
+class WorkerPeer(Peer):
+    """A worker; the dispatcher's link to it."""
+
+    def send(self, sequence: int, chunk: Chunk) -> None:
+        """Have instructions carried out."""
+        client = chunk.session.link
+        shared = isinstance(client, ClientPeer) and bool(self.host) and client.host == self.host
+        instructions: Any = chunk.instructions
+        returned, self.returned = self.returned, []
+        self.post(protocol.Work(sequence, chunk.session.name, instructions, shared, returned), chunk.frames)
+
+    def forget(self, client: str) -> None:
+        """Have everything of a client dropped."""
+        self.post(protocol.ForgetClient(client))
+
+
+class Server:
+    """Passes messages between a socket and a dispatcher, and looks after who is there."""
+
+    def __init__(
+        self,
+        address: str,
+        expected_workers: int = 0,
+        modifiers: Sequence[StreamModifier] = (),
+        report: Callable[[str], None] = config.verbose,
+    ) -> None:
+        self.dispatcher = Dispatcher(modifiers)
+        self.address = address
+        self._report = report
+        self._expected_workers = expected_workers
+        self._waiting: list[tuple[bytes, protocol.Hello]] = []
+        """Clients that came before all workers were there."""
+        self._peers: dict[bytes, ClientPeer | WorkerPeer] = {}
+        self._by_fd: dict[int, bytes] = {}
+        self._worker_names = (f"worker_{n}" for n in itertools.count())
+        self._stats: list[_StatsQuestion] = []
+        self._requests = itertools.count()
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.ROUTER)
+        configure(self._socket)
+        self._socket.router_mandatory = True
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        try:
+            self._socket.bind(endpoint(address))
+        except zmq.ZMQError as error:
+            self.close()
+            reason = "something else listens there" if error.errno == errno.EADDRINUSE else str(error)
+            raise ConnectionLost(f"cannot listen on {address}: {reason}") from None
+
+    # --- the loop ---
+
+    def run(self, alive: Callable[[], bool] = lambda: True) -> None:
+        """Serve until interrupted, or until `alive` says no."""
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        next_tick = 0.0
+        while True:
+            poller.poll(int(TICK_SECONDS * 1000))
+            # A connection's end is read before any message, so that a number that the system gives to a
+            # new connection is never taken for the old one.
+            self._drop_disconnected()
+            for _ in range(64):  # then look again at who is gone
+                try:
+                    identity, *parts = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+                except zmq.Again:
+                    break
+                self._receive(identity.bytes, parts)
+            self._answer_stats()
+            if time.monotonic() > next_tick:
+                next_tick = time.monotonic() + TICK_SECONDS
+                if not alive():
+                    return
+                self._drop_dead_processes()
+                self.dispatcher.tick()
+
+    def post(self, identity: bytes, message: Any, frames: Sequence[Any] = ()) -> None:
+        """Send a message. To somebody who is gone already it is lost, and nobody minds."""
+        with contextlib.suppress(zmq.ZMQError):
+            self._socket.send_multipart(
+                [identity, protocol.encode(message), *frames], zmq.NOBLOCK, copy=False
+            )
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self._socket.close(linger=200)
+        self._context.term()
+        self.dispatcher.stream.close()
+
+    # --- what comes in ---
+
+    def _receive(self, identity: bytes, parts: list[zmq.Frame]) -> None:
+        peer = self._peers.get(identity)
+        try:
+            if not parts or len(parts[0]) > protocol.MAX_MESSAGE:
+                raise ProtocolError(f"a message of {len(parts[0]) if parts else 0} bytes")
+            message = protocol.decode_by_server(parts[0].buffer)
+            if isinstance(message, protocol.Hello | protocol.WorkerHello):
+                self._by_fd[parts[0].get(zmq.SRCFD)] = identity
+                self._greet(identity, message)
+            elif isinstance(peer, ClientPeer):
+                self._from_client(peer, message, parts[1:])
+            elif isinstance(peer, WorkerPeer):
+                self._from_worker(peer, message, parts[1:])
+            else:
+                raise ProtocolError("it does not know this peer: was the server restarted?")
+        except (msgspec.DecodeError, ProtocolError, UnicodeDecodeError) as error:
+            who = peer.name if peer is not None else "a stranger"
+            self._report(f"refused {who}: {error}")
+            self.post(identity, protocol.Refused(str(error)))
+            self._drop(identity, f"it sent something that makes no sense: {error}")
+        except Exception as error:  # noqa: BLE001 - one peer's message must not stop the others' server
+            who = peer.name if peer is not None else "a stranger"
+            self._report(f"refused {who}: {type(error).__name__}: {error}")
+            self.post(identity, protocol.Refused(f"{type(error).__name__}: {error}"))
+            self._drop(identity, f"its message could not be handled: {error}")
+
+    def _greet(self, identity: bytes, hello: protocol.Hello | protocol.WorkerHello) -> None:
+        if hello.version != protocol.VERSION:
+            raise ProtocolError(
+                f"it speaks protocol version {protocol.VERSION}, and this peer speaks {hello.version}: "
+                "install the same release of tapestry on both sides"
+            )
+        if identity in self._peers:
+            raise ProtocolError("a second hello")
+        if isinstance(hello, protocol.Hello):
+            if len(self.dispatcher.workers) < self._expected_workers:
+                self._waiting.append((identity, hello))
+                return
+            self._expected_workers = 0
+            client = ClientPeer(self, identity, hello.host, hello.pid)
+            self._peers[identity] = client
+            client.name = self.dispatcher.connect(client)
+            client.post(protocol.Welcome(client.name, client.local))
+            return
+        name = hello.name or next(n for n in self._worker_names if n not in self.dispatcher.workers)
+        if name in self.dispatcher.workers:
+            raise ProtocolError(f"there is a worker called {name} already")
+        worker = WorkerPeer(self, identity, hello.host, hello.pid)
+        worker.name = name
+        self._peers[identity] = worker
+        worker.post(protocol.Welcome(name, worker.local))
+        self.dispatcher.add_worker(worker)
+        self._report(f"{name} ({hello.engine}) joined; {len(self.dispatcher.workers)} in all")
+        if len(self.dispatcher.workers) >= self._expected_workers:
+            waiting, self._waiting = self._waiting, []
+            for early, one in waiting:
+                self._greet(early, one)
+
+    def _from_client(self, peer: ClientPeer, message: Any, frames: list[zmq.Frame]) -> None:
+        match message:
+            case protocol.Batch(sequence, instructions, returned):
+                if len(self.dispatcher.sessions[peer.name].queue) > MAX_QUEUED:
+                    raise ProtocolError("it sends without waiting for acknowledgements")
+                share = self.dispatcher.sessions[peer.name].share
+                worker = self.dispatcher.workers.get(share.worker) if share else None
+                if isinstance(worker, WorkerPeer):
+                    worker.returned += returned
+                self.dispatcher.receive(peer.name, sequence, instructions, frames)
+            case protocol.GetStats(request):
+                self._stats.append(_StatsQuestion(peer, request))
+            case protocol.Bye():
+                self._drop(peer.identity, "it said goodbye")
+            case _:
+                raise ProtocolError(f"a client sent a {type(message).__name__}")
+
+    def _from_worker(self, peer: WorkerPeer, message: Any, frames: list[zmq.Frame]) -> None:
+        match message:
+            case protocol.Done(sequence, seconds, failed, data, returned):
+                client = self.dispatcher.client_of(sequence)
+                if isinstance(client, ClientPeer):
+                    client.returned += returned
+                replies = []
+                for one in data:
+                    frame = None
+                    if one.array is not None and isinstance(one.array.data, int) and not one.array.shared:
+                        frame = frames[one.array.data]
+                        moved = msgspec.structs.replace(one.array, data=0)
+                        one = msgspec.structs.replace(one, array=moved)
+                    replies.append(_Reply(one, frame))
+                self.dispatcher.done(sequence, seconds, failed, replies)
+            case protocol.WorkerStats(request, stats):
+                for question in self._stats:
+                    question.answer(peer.name, request, stats)
+            case protocol.Bye():
+                self._drop(peer.identity, "it said goodbye")
+            case _:
+                raise ProtocolError(f"a worker sent a {type(message).__name__}")
+
+    # --- who goes ---
+
+    def _drop_disconnected(self) -> None:
+        while self._monitor.poll(0):
+            fd = recv_monitor_message(self._monitor)["value"]
+            identity = self._by_fd.pop(int(fd), None)
+            if identity is not None:
+                self._drop(identity, "its connection ended")
+
+    def _drop_dead_processes(self) -> None:
+        """Notice the end of a process whose connection a child of its own keeps open."""
+        for peer in list(self._peers.values()):
+            if peer.local:
+                try:
+                    os.kill(peer.pid, 0)
+                except ProcessLookupError:
+                    self._drop(peer.identity, "its process ended")
+                except PermissionError:
+                    pass  # somebody else's, and alive
+
+    def _drop(self, identity: bytes, why: str) -> None:
+        self._waiting = [one for one in self._waiting if one[0] != identity]
+        peer = self._peers.pop(identity, None)
+        if peer is None:
+            return
+        self._report(f"{peer.name} left: {why}")
+        self._stats = [question for question in self._stats if question.peer is not peer]
+        if isinstance(peer, ClientPeer):
+            self.dispatcher.disconnect(peer.name)
+        else:
+            self.dispatcher.remove_worker(peer.name, f"{peer.name} is gone, and its tensors with it: {why}")
+        if peer.local:
+            shared_memory.sweep(peer.pid)
+
+    # --- statistics ---
+
+    def _answer_stats(self) -> None:
+        """Ask the workers once a client's earlier work is handed out; answer when all have answered."""
+        for question in list(self._stats):
+            session = self.dispatcher.sessions[question.peer.name]
+            if question.asked is None and (not session.queue or session.share is None):
+                question.asked = next(self._requests)
+                question.workers = set(self.dispatcher.workers)
+                for worker in self.dispatcher.workers.values():
+                    assert isinstance(worker, WorkerPeer)
+                    worker.post(protocol.GetWorkerStats(question.asked))
+            missing = (question.workers & self.dispatcher.workers.keys()) - question.answers.keys()
+            if question.asked is not None and not missing:
+                stats = protocol.Stats(question.request, question.answers, self.dispatcher.get_stats())
+                question.peer.post(stats)
+                self._stats.remove(question)
+
+
+class _Reply:
+    """A Data on its way through, with the bytes behind it."""
+
+    def __init__(self, message: protocol.Data, frame: Any) -> None:
+        self.message = message
+        self.frame = frame
+        self.request = message.request
+        self.error = message.error
+
+    def __iter__(self) -> Any:
+        return iter((self.message, self.frame))
+
+
+class _StatsQuestion:
+    """A client's question for statistics, until it is answered."""
+
+    def __init__(self, peer: ClientPeer, request: int) -> None:
+        self.peer = peer
+        self.request = request
+        self.asked: int | None = None
+        self.workers: set[str] = set()
+        self.answers: dict[str, dict[str, Any]] = {}
+
+    def answer(self, worker: str, request: int, stats: dict[str, Any]) -> None:
+        """A worker's answer."""
+        if request == self.asked:
+            self.answers[worker] = stats
+
+
+def say(message: str) -> None:
+    """Print a line of a server's or worker's own, on the command line."""
+    print(f"[gt] {message}", file=sys.stderr, flush=True)

@@ -1,0 +1,121 @@
+"""A socket to a dispatcher, as clients and workers have one.
+
+ZeroMQ, tcp across hosts and ipc on one. Its own heartbeats, which run outside Python, notice a peer that is
+gone or hangs; a monitor tells us. A link is never used by two threads at once: whoever uses it holds `lock`.
+"""
+
+import contextlib
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from gt.errors import ConnectionLost, ProtocolError
+from gt.transport import protocol
+
+HEARTBEAT_SECONDS = 1.0
+DEAD_SECONDS = 5.0
+"""How long a peer may be silent before it counts as gone. A closed connection is noticed at once."""
+
+
+def endpoint(address: str) -> str:
+    """What ZeroMQ calls an address: `localhost:12345` is `tcp://localhost:12345`."""
+    if "://" in address:
+        return address
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"an address is host:port, as in localhost:12345, and this is {address!r}")
+    # ZeroMQ's own resolver prefers nothing: localhost may be ::1, where a server rarely listens.
+    return f"tcp://{'127.0.0.1' if host == 'localhost' else host}:{port}"
+
+
+def configure(socket: zmq.Socket) -> None:
+    """What all our sockets have in common."""
+    socket.linger = 0
+    socket.sndhwm = socket.rcvhwm = 0  # what is under way is bounded by acknowledgements instead
+    socket.heartbeat_ivl = int(HEARTBEAT_SECONDS * 1000)
+    socket.heartbeat_timeout = int(DEAD_SECONDS * 1000)
+    socket.maxmsgsize = protocol.MAX_ARRAY
+
+
+class Link:
+    """A connection to a dispatcher."""
+
+    def __init__(self, address: str) -> None:
+        place = endpoint(address)
+        self.address = address
+        self.lock = threading.RLock()
+        self.lost: str | None = None
+        """Why the connection is gone, if it is."""
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.DEALER)
+        configure(self._socket)
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._fds = [self._socket.fileno(), self._monitor.fileno()]
+        self._socket.connect(place)
+
+    def send(self, message: Any, frames: Iterable[Any] = ()) -> None:
+        """Send a message and the arrays behind it. Raises if the connection is gone."""
+        payload = protocol.encode(message)
+        if len(payload) > protocol.MAX_MESSAGE:
+            raise ProtocolError(
+                f"a message of {len(payload)} bytes is over the limit of {protocol.MAX_MESSAGE}"
+            )
+        with self.lock:
+            self.check()
+            self._socket.send_multipart([payload, *frames], copy=False)
+
+    def receive(self) -> Iterable[tuple[bytes, list[zmq.Frame]]]:
+        """Everything that has arrived: messages, still encoded, and the arrays behind them. Never waits."""
+        with self.lock:
+            while self.lost is None:
+                try:
+                    payload, *frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+                except zmq.Again:
+                    break
+                yield payload.bytes, frames
+            if self.lost is None and self._monitor.poll(0):
+                recv_monitor_message(self._monitor)
+                self.lost = f"the server at {self.address} went away"
+
+    def check(self) -> None:
+        """Raise if the connection is gone."""
+        if self.lost is not None:
+            raise ConnectionLost(self.lost)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something may have arrived. Holds no lock: others may send meanwhile."""
+        with contextlib.suppress(OSError, ValueError):  # closed meanwhile, which the next check says
+            select.select(self._fds, [], [], seconds)
+
+    def until(self, done: Callable[[], Any], seconds: float, why: Callable[[], str]) -> Any:
+        """What `done` gives once it gives something; it is asked whenever something may have arrived."""
+        deadline = time.monotonic() + seconds
+        while True:
+            result = done()
+            if result is not None:
+                return result
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise ConnectionLost(why())
+            # Another thread may have taken in what this one waits for, so it looks again soon anyway.
+            self.wait(min(left, 0.05))
+
+    def close(self) -> None:
+        """Leave."""
+        with self.lock:
+            if self.lost is None or not self._socket.closed:
+                self.lost = self.lost or f"the connection to {self.address} was closed"
+                self._socket.disable_monitor()
+                self._monitor.close(linger=0)
+                self._socket.close(linger=500)  # what was sent still has to arrive
+                self._context.term()
+
+    def abandon(self, why: str) -> None:
+        """Forget the socket without touching it: after a fork it is the parent's."""
+        self.lock = threading.RLock()
+        self.lost = why

@@ -1,0 +1,115 @@
+"""A worker as a process of its own: it joins a server, does what it is told, and comes back if the server
+was restarted."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gt.errors import ConnectionLost, ProtocolError
+from gt.transport import arrays, protocol
+from gt.transport.connection import Link
+from gt.transport.protocol import CreateTensor, Upload
+from gt.transport.shared_memory import SharedMemory, host
+from gt.worker.worker import Worker
+
+
+class WorkerProcess:
+    """Passes messages between a socket and a worker."""
+
+    def __init__(self, worker: Worker, address: str, timeout: float, report: Callable[[str], None]) -> None:
+        self.worker = worker
+        self.address = address
+        self._asked_name = worker.name
+        self._timeout = timeout
+        self._report = report
+        self._memory = SharedMemory()
+        self._welcome: protocol.Welcome | None = None
+
+    def run(self, alive: Callable[[], bool]) -> None:
+        """Serve until interrupted, until `alive` says no, or until no server answers for too long."""
+        try:
+            while alive():
+                link = Link(self.address)
+                try:
+                    if self._join(link, alive):
+                        self._serve(link, alive)
+                        self._report(f"{link.lost or 'stopped'}; looking for it again")
+                finally:
+                    link.close()
+                    for client in list(self.worker.spaces):
+                        self._forget(client)
+        finally:
+            self._memory.close()
+
+    def _join(self, link: Link, alive: Callable[[], bool]) -> bool:
+        self._welcome = None
+        version = protocol.VERSION
+        link.send(
+            protocol.WorkerHello(version, host(), os.getpid(), self._asked_name, self.worker.engine_name)
+        )
+
+        def admitted() -> bool | None:
+            self._take_in(link)
+            link.check()
+            return True if self._welcome is not None else None if alive() else False
+
+        nobody = f"no server answers at {self.address} within {self._timeout:g} s"
+        if not link.until(admitted, self._timeout, lambda: nobody):
+            return False
+        assert self._welcome is not None
+        self.worker.name = self._welcome.name
+        self._report(f"{self.worker.name} ({self.worker.engine_name}) is ready, working for {self.address}")
+        # Now, so that the first op does not wait for it.
+        _ = self.worker.engine
+        return True
+
+    def _serve(self, link: Link, alive: Callable[[], bool]) -> None:
+        looked = time.monotonic()
+        while link.lost is None:
+            self._take_in(link)
+            link.wait(0.25)
+            if time.monotonic() - looked > 0.25:
+                looked = time.monotonic()
+                if not alive():
+                    return
+
+    def _take_in(self, link: Link) -> None:
+        for payload, frames in link.receive():
+            match protocol.decode_by_worker(payload):
+                case protocol.Work() as work:
+                    self._work(link, work, [frame.buffer for frame in frames])
+                case protocol.ForgetClient(client):
+                    self._forget(client)
+                case protocol.GetWorkerStats(request):
+                    link.send(protocol.WorkerStats(request, self.worker.get_stats()))
+                case protocol.Welcome() as welcome:
+                    self._welcome = welcome
+                case protocol.Refused(error):
+                    raise ConnectionLost(f"the server at {self.address} refused this worker: {error}")
+
+    def _work(self, link: Link, work: protocol.Work, buffers: list[memoryview]) -> None:
+        self._memory.take_back(work.returned)
+        instructions: list[Any] = list(work.instructions)
+        for place, instruction in enumerate(work.instructions):
+            if type(instruction) is CreateTensor:
+                instructions[place] = self._unpack(instruction, buffers, work.client)
+        outcome = self.worker.execute(work.client, instructions)
+        frames: list[memoryview] = []
+        memory = self._memory if work.shared_memory else None
+        data = [
+            protocol.Data(request, None if array is None else arrays.pack(array, frames, memory), error)
+            for request, array, error in outcome.data
+        ]
+        returned = self._memory.done_with(work.client)
+        link.send(protocol.Done(work.sequence, outcome.seconds, outcome.failed, data, returned), frames)
+
+    def _unpack(self, instruction: CreateTensor, buffers: list[memoryview], client: str) -> Any:
+        try:
+            return Upload(instruction.result, arrays.unpack(instruction.array, buffers, self._memory, client))
+        except ProtocolError as error:
+            return protocol.Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")
+
+    def _forget(self, client: str) -> None:
+        self.worker.forget(client)
+        self._memory.forget(client)
