@@ -100,7 +100,11 @@ def make_model(lib: ModuleType) -> Any:
     for name, parameter in model.named_parameters():
         shape = tuple(parameter.shape)
         # Weights start small and random, biases at 0, the scales of the norms at 1.
-        start = rng.normal(0, 0.05, shape) if len(shape) == 2 else np.full(shape, "norm" in name and name.endswith("weight"))
+        start = (
+            rng.normal(0, 0.05, shape)
+            if len(shape) == 2
+            else np.full(shape, "norm" in name and name.endswith("weight"))
+        )
         weights[name] = lib.from_numpy(start.astype(np.float32))
     model.load_state_dict(weights)
     return model

@@ -6,6 +6,7 @@ Names, arguments and results are PyTorch's. What differs is said where it does.
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 from gt.client.functions.convolution import adaptive_avg_pool2d, avg_pool2d, conv1d, conv2d, max_pool2d
 from gt.client.functions.creation import next_seed, ones
@@ -26,12 +27,17 @@ __all__ = [
     "conv2d",
     "cross_entropy",
     "dropout",
+    "elu",
     "embedding",
+    "gelu",
     "huber_loss",
     "kl_div",
     "l1_loss",
     "layer_norm",
+    "leaky_relu",
     "linear",
+    "log_softmax",
+    "logsigmoid",
     "max_pool2d",
     "mse_loss",
     "nll_loss",
@@ -42,7 +48,10 @@ __all__ = [
     "rms_norm",
     "scaled_dot_product_attention",
     "sigmoid",
+    "silu",
     "smooth_l1_loss",
+    "softmax",
+    "softplus",
     "tanh",
 ]
 
@@ -235,14 +244,54 @@ def relu(input: Tensor) -> Tensor:
     return input.relu()
 
 
+def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """Each element, or a small part of it where it is negative."""
+    return input.leaky_relu(negative_slope)
+
+
+def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """Each element, or `alpha * (exp(x) - 1)` where it is negative."""
+    return input.elu(alpha)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """Each element times the chance that a standard normal number is below it."""
+    return input.gelu(approximate)
+
+
+def silu(input: Tensor) -> Tensor:
+    """Each element times its sigmoid."""
+    return input.silu()
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(x)), a smooth relu."""
+    return input.softplus(beta, threshold)
+
+
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)) of each element."""
     return input.sigmoid()
 
 
+def logsigmoid(input: Tensor) -> Tensor:
+    """The logarithm of the sigmoid, exact also where that rounds to 0."""
+    return input.logsigmoid()
+
+
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent of each element."""
     return input.tanh()
+
+
+def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """Scores made probabilities along a dimension."""
+    return input.softmax(dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """Scores made log-probabilities along a dimension."""
+    return input.log_softmax(dim, dtype)
 
 
 # --- layers ---

@@ -2,7 +2,7 @@
 
 import math
 
-from gt.client.functions.creation import ones, zeros
+from gt.client.functions.creation import arange, ones, zeros
 from gt.client.modules import functional, init
 from gt.client.modules.module import Module, Parameter
 from gt.client.tensor import Tensor
@@ -104,7 +104,8 @@ class Embedding(Module):
         """Draw new initial values; those of the padding are zeros."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
-            self.weight.data = functional.without_row(self.weight.data, self.padding_idx)
+            padding = arange(self.num_embeddings).reshape(-1, 1) == self.padding_idx
+            self.weight.data = self.weight.data.masked_fill(padding, 0)
 
     def forward(self, x: Tensor) -> Tensor:
         """A vector for each number."""
