@@ -7,7 +7,8 @@ import numpy as np
 
 from gt.client.autograd import GRAPH, Hook, HookHandle, Leaf, TapeNode
 from gt.client.base import Number, TensorBase, create, leaf, upload
-from gt.client.methods.elementwise import ElementwiseMethods
+from gt.client.methods.creation import CreationMethods
+from gt.client.methods.in_place import InPlaceMethods
 from gt.client.methods.indexing import IndexMethods
 from gt.client.methods.products import ProductMethods
 from gt.client.methods.reductions import ReductionMethods
@@ -16,7 +17,7 @@ from gt.errors import GraphError, ShapeError
 from gt.ops import dtypes
 
 
-class Tensor(ElementwiseMethods, ReductionMethods, ShapeMethods, IndexMethods, ProductMethods):
+class Tensor(InPlaceMethods, ReductionMethods, ShapeMethods, IndexMethods, ProductMethods, CreationMethods):
     """A PyTorch-like tensor. Operations return at once; reading the data waits for it.
 
     >>> a = gt.tensor([1, 2, 3])

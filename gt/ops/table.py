@@ -1,10 +1,12 @@
 """All rows, by name."""
 
 from gt.ops import (
+    activations,
     convolution,
     creation,
     elementwise,
     indexing,
+    logic,
     losses,
     normalization,
     products,
@@ -15,7 +17,7 @@ from gt.ops import (
 from gt.ops.row import Row
 
 GROUPS = (
-    *(elementwise, reductions, shaping, indexing, products),
+    *(elementwise, logic, activations, reductions, shaping, indexing, products),
     *(convolution, normalization, losses, training, creation),
 )
 

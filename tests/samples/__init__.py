@@ -1,9 +1,11 @@
 """Calls of every op in the table, for the tests that compare GT with PyTorch."""
 
 from tests.samples import (
+    activations,
     convolution,
     elementwise,
     indexing,
+    logic,
     losses,
     normalization,
     products,
@@ -14,7 +16,7 @@ from tests.samples import (
 from tests.samples.base import Sample
 
 GROUPS = (
-    *(elementwise, reductions, shaping, indexing, products),
+    *(elementwise, logic, activations, reductions, shaping, indexing, products),
     *(convolution, normalization, losses, training),
 )
 

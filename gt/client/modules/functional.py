@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from gt.client.functions.convolution import adaptive_avg_pool2d, avg_pool2d, conv1d, conv2d, max_pool2d
-from gt.client.functions.creation import next_seed, ones
+from gt.client.functions.creation import ones
 from gt.client.functions.indexing import embedding, one_hot
 from gt.client.functions.normalization import layer_norm, rms_norm
 from gt.client.functions.products import linear, scaled_dot_product_attention
 from gt.client.functions.shaping import pad
+from gt.client.random import next_seed
 from gt.client.tensor import Tensor
 from gt.errors import ShapeError
 from gt.ops import shapes
