@@ -119,7 +119,7 @@ def test_multihead_attention_agrees_with_pytorch(
         None: None,
         "bool": np.triu(np.ones((5, 5), bool), 1),
         "float": array(5, 5, seed=4),
-        "each head": np.random.default_rng(5).random((6, 5, 5)) < 0.3,
+        "each head": (np.random.default_rng(5).random((6, 5, 5)) < 0.5) & ~np.eye(5, dtype=bool),
     }[mask]
     results = []
     for lib, layer in ((gt, ours), (torch, theirs)):
@@ -187,6 +187,7 @@ LOSSES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")  # PyTorch's, of the KLDivLoss
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize(("name", "settings"), LOSSES, ids=lambda v: v if isinstance(v, str) else str(v))
 def test_loss_agrees_with_pytorch(client: Client, name: str, settings: dict[str, Any], reduction: str):
@@ -658,5 +659,6 @@ def test_a_training_step_of_a_small_network_is_few_instructions(client: Client):
     step()
     before = client.next_id()
     step()
-    # Forward 4; backward 1 to begin, 1 for the loss, and per layer its input, weight and bias; 4 updates.
-    assert client.next_id() - before - 1 <= 20
+    # Forward 4; backward 1 to begin, 1 for the loss, 2 for the relu, 1 for an input, 3 for each weight and
+    # bias; 4 updates.
+    assert client.next_id() - before - 1 <= 19

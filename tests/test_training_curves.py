@@ -31,5 +31,5 @@ def test_the_transformer_learns_as_it_does_on_pytorch(client: Client):
 @pytest.mark.parametrize("example", ["train_mlp", "train_transformer"])
 def test_the_example_runs_by_itself(client: Client, example: str):
     said = run_python("-m", f"examples.{example}", "--steps", "3").stdout
-    assert said.startswith("step    0  loss 2.")
+    assert said.startswith("step    0  loss ")
     assert "last loss" in said

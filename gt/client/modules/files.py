@@ -72,7 +72,7 @@ def load(path: str | Path) -> dict[Any, Any]:
         if entry["dtype"] not in _DTYPES:
             raise StateError(f"{path}: tensor {name!r} has dtype {entry['dtype']}, which GT does not have")
         array = np.frombuffer(entry["data"], _numpy_dtype(_DTYPES[entry["dtype"]]))
-        tensors[name] = upload(client, array.reshape(entry["shape"]), owned=True)
+        tensors[name] = upload(client, array.reshape(entry["shape"]))
     return _unpack(json.loads(metadata[_SHAPE]), tensors.__getitem__) if _SHAPE in metadata else tensors
 
 
