@@ -6,6 +6,7 @@
     ├── ArgumentError   an argument makes no sense; raised at once                (also a RuntimeError)
     ├── DTypeError      an op does not take this dtype; raised at once          (also a RuntimeError)
     ├── GraphError      backward() on a graph that cannot be differentiated     (also a RuntimeError)
+    ├── StateError      saved values do not fit a model, or cannot be saved     (also a RuntimeError)
     ├── ProtocolError   an instruction that makes no sense reached a server     (also a RuntimeError)
     ├── ConnectionLost  no server answers, or it went away                      (also a ConnectionError)
     └── WorkerError     an op failed on a worker; raised when its data is read  (also a RuntimeError)
@@ -37,6 +38,10 @@ class DTypeError(GTError, RuntimeError):
 
 class GraphError(GTError, RuntimeError):
     """A gradient was asked for where there is no graph to compute it from."""
+
+
+class StateError(GTError, RuntimeError):
+    """Saved values do not fit the model they are loaded into, or there is no way to save them."""
 
 
 class ProtocolError(GTError, RuntimeError):

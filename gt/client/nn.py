@@ -1,0 +1,35 @@
+"""Neural networks: `from gt.client import nn`, also `gt.nn`.
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(10, 20), nn.Linear(20, 1)
+
+        def forward(self, x):
+            return self.fc2(self.fc1(x).relu())
+
+Names, arguments, parameter names and initial distributions are PyTorch's, so that code and weights move over.
+This is the front: the modules are in `gt.client.modules`.
+"""
+
+from gt.client.modules import functional, init, utils
+from gt.client.modules.activations import *
+from gt.client.modules.attention import MultiheadAttention
+from gt.client.modules.containers import *
+from gt.client.modules.functional import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    relu,
+    sigmoid,
+    smooth_l1_loss,
+    tanh,
+)
+from gt.client.modules.layers import *
+from gt.client.modules.losses import *
+from gt.client.modules.module import Module, Parameter
+
+cross_entropy_loss = cross_entropy
