@@ -12,24 +12,12 @@ Names, arguments, parameter names and initial distributions are PyTorch's, so th
 This is the front: the modules are in `gt.client.modules`.
 """
 
-from gt.client.modules import functional, init, utils
 from gt.client.modules.activations import *
-from gt.client.modules.attention import MultiheadAttention
 from gt.client.modules.containers import *
 from gt.client.modules.functional import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
     cross_entropy,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    relu,
-    sigmoid,
-    smooth_l1_loss,
-    tanh,
 )
 from gt.client.modules.layers import *
 from gt.client.modules.losses import *
-from gt.client.modules.module import Module, Parameter
 
 cross_entropy_loss = cross_entropy
