@@ -15,15 +15,18 @@ This module is the public API, and nothing else.
 
 from gt import debug, errors
 from gt.client.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from gt.client.functions.activations import *
 from gt.client.functions.convolution import *
 from gt.client.functions.creation import *
 from gt.client.functions.elementwise import *
 from gt.client.functions.exchange import *
 from gt.client.functions.indexing import *
+from gt.client.functions.logic import *
 from gt.client.functions.normalization import *
 from gt.client.functions.products import *
 from gt.client.functions.reductions import *
 from gt.client.functions.shaping import *
+from gt.client.random import manual_seed
 from gt.client.session import close, connect, init
 from gt.client.tensor import Tensor
 from gt.ops.dtypes import NAMED
@@ -31,8 +34,8 @@ from gt.ops.dtypes import NAMED
 bool = NAMED["bool"]
 uint8 = NAMED["uint8"]
 int8 = NAMED["int8"]
-int16 = NAMED["int16"]
-int32 = NAMED["int32"]
+int16 = short = NAMED["int16"]
+int32 = int = NAMED["int32"]
 int64 = long = NAMED["int64"]
 float16 = half = NAMED["float16"]
 bfloat16 = NAMED["bfloat16"]

@@ -13,27 +13,36 @@ import gt
 from gt.client import Client
 from gt.errors import DimensionError, DTypeError, ShapeError
 from gt.ops import TABLE, dtypes
+from gt.transport.arrays import numpy_dtype
+from gt.worker.engine.base import load_engine
 from tests.samples import SAMPLES, Sample
-from tests.samples.base import ints
-from tests.samples.elementwise import ARITHMETIC
+from tests.samples.base import dtype_name, from_torch, ints, to_torch, tolerance
+from tests.samples.elementwise import ARITHMETIC, MATH, PAIRS
+from tests.samples.logic import BITS, COMPARISONS, TRUTHS
 
-CREATION = {"full", "arange", "rand", "randn"}
+CREATION = {"full", "arange", "linspace", "eye", "rand", "randn", "randint", "randperm", "bernoulli"}
+INTERNAL = {"put_along"}  # a gradient's: users reach it through max(dim)
 
 
 def test_every_op_of_the_table_has_a_sample():
-    assert {sample.op for sample in SAMPLES} | CREATION | {"cast"} == set(TABLE)
+    assert {sample.op for sample in SAMPLES} | CREATION | INTERNAL == set(TABLE)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_op_agrees_with_pytorch(client: Client, sample: Sample):
     ours = sample.call(*(gt.from_numpy(a) for a in sample.arrays))
-    theirs = sample.call(*(torch.from_numpy(a) for a in sample.arrays))
+    theirs = sample.call(*(to_torch(a) for a in sample.arrays))
+    assert_same(ours, theirs)
 
-    result, expected = ours.numpy(), theirs.numpy()
-    assert (ours.shape, ours.dtype) == (result.shape, result.dtype.name), "inferred on the client"
-    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
-    tolerance = 2e-3 if expected.dtype == np.float16 else 2e-6
-    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
+
+def assert_same(ours: gt.Tensor, theirs: torch.Tensor) -> None:
+    """Two libraries' tensors have the same shape, dtype and values."""
+    name, expected = dtype_name(theirs.dtype), from_torch(theirs)
+    assert (ours.shape, ours.dtype) == (tuple(theirs.shape), name), "inferred on the client"
+    sent = ours._value.client.fetch(ours.id)
+    assert (sent.shape, sent.dtype.name) == (ours.shape, ours.dtype), "computed by the engine"
+    close = tolerance(name)
+    np.testing.assert_allclose(np.asarray(ours), expected, rtol=close, atol=close)
 
 
 def test_addition(client: Client):
@@ -41,32 +50,114 @@ def test_addition(client: Client):
     np.testing.assert_array_equal((a + b).data.numpy(), [6, 8, 10, 12])
 
 
+MIXING = {**ARITHMETIC, **PAIRS, **COMPARISONS, **BITS, **TRUTHS}
+
+
 @given(
     shapes=mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3),
     kinds=st.tuples(st.sampled_from(dtypes.DTYPES), st.sampled_from(dtypes.DTYPES)),
-    op=st.sampled_from(sorted(ARITHMETIC)),
+    op=st.sampled_from(sorted(MIXING)),
 )
 def test_any_two_shapes_and_dtypes_mix_as_in_pytorch(shapes, kinds, op):
-    arrays = [ints(*shape, dtype=kind) for shape, kind in zip(shapes.input_shapes, kinds, strict=True)]
+    arrays = [
+        ints(*shape, dtype=numpy_dtype(kind)) for shape, kind in zip(shapes.input_shapes, kinds, strict=True)
+    ]
     try:
-        theirs = ARITHMETIC[op](*map(torch.from_numpy, arrays)).numpy()
-    except (RuntimeError, NotImplementedError):
-        with pytest.raises(DTypeError, match="bool tensor"):
-            ARITHMETIC[op](*map(gt.from_numpy, arrays))
+        theirs = MIXING[op](*map(to_torch, arrays))
+    except RuntimeError:
+        with pytest.raises(DTypeError, match=r"not implemented for|bool tensor"):
+            MIXING[op](*map(gt.from_numpy, arrays))
         return
-    ours = ARITHMETIC[op](*map(gt.from_numpy, arrays))
-    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype.name)
-    np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-3)
+    assert_same(MIXING[op](*map(gt.from_numpy, arrays)), theirs)
+
+
+@given(
+    kind=st.sampled_from(dtypes.DTYPES),
+    number=st.sampled_from([True, 2, 2.5]),
+    reflected=st.booleans(),
+    rank=st.integers(0, 1),
+    op=st.sampled_from(sorted({**ARITHMETIC, **COMPARISONS, **BITS})),
+)
+def test_any_dtype_and_number_mix_as_in_pytorch(kind, number, reflected, rank, op):
+    array = ints(*(3,) * rank, dtype=numpy_dtype(kind))
+    call = MIXING[op] if not reflected else lambda a, b: MIXING[op](b, a)
+    try:
+        theirs = call(to_torch(array), number)
+    except (RuntimeError, TypeError):
+        with pytest.raises((DTypeError, TypeError)):
+            call(gt.from_numpy(array), number)
+        return
+    assert_same(call(gt.from_numpy(array), number), theirs)
+
+
+@pytest.mark.parametrize("op", [*MATH, "neg", "relu", "sigmoid", "invert", "isnan", "logical_not"])
+def test_a_function_takes_the_dtypes_that_pytorchs_takes(op: str):
+    name = {"invert": "bitwise_not"}.get(op, op)
+    for kind in dtypes.DTYPES:
+        array = np.ones(2, numpy_dtype(kind))
+        try:
+            theirs = getattr(torch, name)(to_torch(array))
+        except RuntimeError:
+            with pytest.raises(DTypeError, match=r"not implemented for|bool tensor"):
+                getattr(gt, name)(gt.from_numpy(array))
+            continue
+        assert_same(getattr(gt, name)(gt.from_numpy(array)), theirs)
+
+
+def test_dtypes_promote_as_in_pytorch():
+    for left in dtypes.DTYPES:
+        for right in dtypes.DTYPES:
+            expected = torch.promote_types(getattr(torch, left), getattr(torch, right))
+            assert dtypes.promote(left, right) == dtype_name(expected)
+            for left_rank, right_rank in ((0, 1), (1, 0), (0, 0)):
+                ranks = (
+                    torch.ones((1,) * left_rank).to(getattr(torch, left)),
+                    torch.ones((1,) * right_rank).to(getattr(torch, right)),
+                )
+                assert dtypes.promote(left, right, left_rank, right_rank) == dtype_name(
+                    torch.result_type(*ranks)
+                )
+        for number in (True, 1, 1.5):
+            expected = torch.result_type(torch.ones(1).to(getattr(torch, left)), number)
+            assert dtypes.promote_scalar(left, number) == dtype_name(expected)
 
 
 @pytest.mark.parametrize("to", dtypes.DTYPES)
 @pytest.mark.parametrize("start", dtypes.DTYPES)
 def test_cast_agrees_with_pytorch(client: Client, start: str, to: str):
-    array = np.array([0, 1, 2.75, -3.5]).astype(start)
-    expected = torch.from_numpy(array).to(getattr(torch, to)).numpy()
-    result = gt.from_numpy(array).to(to)
-    assert result.dtype == to
-    np.testing.assert_array_equal(result.numpy(), expected)
+    # What a negative fraction is without a sign, no language says.
+    values = [0, 1, 2.75, 100] if "uint8" in (start, to) else [0, 1, 2.75, -3.5]
+    array = np.array(values).astype(numpy_dtype(start))
+    assert_same(gt.from_numpy(array).to(to), to_torch(array).to(getattr(torch, to)))
+
+
+@pytest.mark.parametrize(
+    "name", ["float", "double", "half", "bfloat16", "long", "int", "short", "bool", "byte"]
+)
+def test_a_cast_by_name(client: Client, name: str):
+    x = ints(3)
+    assert_same(getattr(gt.from_numpy(x), name)(), getattr(to_torch(x), name)())
+
+
+def test_a_dtype_is_named_in_many_ways(client: Client):
+    x = gt.ones(2)
+    for double in ("float64", gt.float64, np.float64, np.dtype("float64"), torch.float64, "double"):
+        assert x.to(double).dtype == gt.float64
+        assert gt.zeros(2, dtype=double).dtype == gt.float64
+    assert [gt.zeros(1, dtype=kind).dtype for kind in (float, int, bool)] == ["float32", "int64", "bool"]
+    assert (
+        x.type(gt.int64).dtype == x.type("torch.LongTensor").dtype == x.type_as(gt.arange(2)).dtype == "int64"
+    )
+    assert x.to(gt.arange(2)).dtype == x.to("cpu", dtype=gt.int64).dtype == "int64"
+
+
+def test_a_device_makes_no_difference(client: Client):
+    x = gt.ones(2, requires_grad=True)
+    for same in (x.to("cpu"), x.to("cuda:1"), x.to(torch.device("cpu")), x.cpu(), x.cuda(), x.to(device=0)):
+        assert same is x
+    assert gt.zeros(2, device="cuda").to("cuda", "float64").dtype == gt.float64
+    with pytest.raises(TypeError, match="unexpected keyword argument 'color'"):
+        x.to(color="red")
 
 
 def test_creation_agrees_with_pytorch(client: Client):
@@ -93,15 +184,31 @@ def test_creation_agrees_with_pytorch(client: Client):
 
 
 def test_random_numbers_are_the_same_on_every_engine_and_fit_their_distribution():
-    from gt.worker.engine import numpy, pytorch
+    engines = [load_engine(name) for name in ("numpy", "pytorch", "jax")]
+    expected = {
+        ("rand", ()): (0.5, 12**-0.5),
+        ("randn", ()): (0.0, 1.0),
+        ("randint", (("low", -50), ("high", 51))): (0.0, (101**2 / 12) ** 0.5),
+        ("bernoulli", (("p", 0.25),)): (0.25, (3 / 16) ** 0.5),
+    }
+    for (op, attrs), (mean, deviation) in expected.items():
+        for dtype in ("float32", "bfloat16"):
+            call = {"shape": (100, 100), "dtype": dtype, "seed": 7, **dict(attrs)}
+            one, *others = (engine.get(engine.run(op, [], call)).astype("float64") for engine in engines)
+            for other in others:
+                np.testing.assert_array_equal(one, other)
+            assert abs(one.mean() - mean) < 0.03 * deviation
+            assert abs(one.std() - deviation) < 0.03 * deviation
+    assert (
+        len(np.unique(engines[0].run("randn", [], {"shape": (100, 100), "dtype": "float32", "seed": 7})))
+        > 9_900
+    )
 
-    for name, mean, deviation in (("rand", 0.5, 12**-0.5), ("randn", 0.0, 1.0)):
-        one = getattr(numpy, name)((100, 100), "float32", seed=7)
-        other = getattr(pytorch, name)((100, 100), "float32", seed=7).numpy()
-        np.testing.assert_array_equal(one, other)
-        assert abs(one.mean() - mean) < 0.03
-        assert abs(one.std() - deviation) < 0.03
-        assert len(np.unique(one)) > 9_900
+
+def test_a_shuffle_holds_every_number_once(client: Client):
+    shuffled = gt.randperm(100)
+    assert shuffled.dtype == gt.int64
+    assert sorted(shuffled.tolist()) == list(range(100)) != shuffled.tolist()
 
 
 def test_a_seed_repeats_the_random_numbers_and_two_draws_differ(client: Client):
@@ -184,7 +291,7 @@ def test_reading(client: Client):
     assert bool(gt.tensor(1.5))
     assert repr(x) == "tensor([[1, 2],\n        [3, 4]])"
     assert repr(gt.ones(1, dtype="float64", requires_grad=True)) == (
-        "tensor([1.], dtype=float64, requires_grad=True)"
+        "tensor([1.], dtype=gt.float64, requires_grad=True)"
     )
     with pytest.raises(TypeError, match="0-d"):
         len(gt.tensor(1))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Number = bool | int | float
 
+_PLAIN = (bool, int, float)
 _frame = sys._getframe
 
 
@@ -97,7 +98,8 @@ def apply(op: str, inputs: tuple[TensorBase, ...], attrs: dict[str, Any] | None)
     """Issue a row of the op table; record it if a gradient may be asked."""
     values = tuple([x._value for x in inputs])
     specs = tuple([value.spec for value in values])
-    key = (op, specs, tuple(attrs.values()) if attrs else None)
+    # With the types: 1, 1.0 and True are equal, but a result's dtype depends on which of them it was.
+    key = (op, specs, *attrs.values(), *map(type, attrs.values())) if attrs else (op, specs)
     try:
         known = _inferred.get(key) or _infer(op, specs, attrs, key)
     except TypeError:  # an attribute that cannot be a key
@@ -166,7 +168,8 @@ def check_number(value: Number) -> Number:
     """A number, if it can travel."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise OverflowError(f"{value} does not fit in 64 bits, which is what an integer has here")
-    return value
+    # NumPy's float64 is a Python float too, and no instruction can carry it.
+    return value if type(value) in _PLAIN else float(value)
 
 
 def check_dtype(dtype: Any) -> str:

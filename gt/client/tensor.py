@@ -7,9 +7,10 @@ import numpy as np
 
 from gt.client.autograd import GRAPH, Hook, HookHandle, Leaf, TapeNode
 from gt.client.base import Number, TensorBase, create, leaf, upload
+from gt.client.methods.creation import CreationMethods
 from gt.client.methods.display import DisplayMethods
-from gt.client.methods.elementwise import ElementwiseMethods
 from gt.client.methods.exchange import ExchangeMethods
+from gt.client.methods.in_place import InPlaceMethods
 from gt.client.methods.indexing import IndexMethods
 from gt.client.methods.products import ProductMethods
 from gt.client.methods.reductions import ReductionMethods
@@ -19,11 +20,12 @@ from gt.ops import dtypes
 
 
 class Tensor(
-    ElementwiseMethods,
+    InPlaceMethods,
     ReductionMethods,
     ShapeMethods,
     IndexMethods,
     ProductMethods,
+    CreationMethods,
     DisplayMethods,
     ExchangeMethods,
 ):
@@ -154,11 +156,6 @@ class Tensor(
     def detach(self) -> "Tensor":
         """The same value, outside the graph."""
         return self._value.tensor()
-
-    def clone(self) -> "Tensor":
-        """A tensor of the same value, with this one in its history."""
-        # A value never changes, so there is nothing to copy; only a gradient needs to know where to go.
-        return self._apply("getitem", index=()) if self.requires_grad else self._value.tensor()
 
     def register_hook(self, hook: Hook) -> HookHandle:
         """Call a function with this tensor's gradient when it is computed; what it returns, if anything,

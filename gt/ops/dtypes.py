@@ -33,8 +33,19 @@ DTYPES = (
 NAMED: dict[str, DType] = {name: DType(name) for name in DTYPES}
 ITEMSIZE: dict[str, int] = dict(zip(DTYPES, (1, 1, 1, 2, 4, 8, 2, 2, 4, 8), strict=True))
 
+LARGEST: dict[str, float] = {
+    "float16": 65504.0,
+    "bfloat16": (2 - 2**-7) * 2.0**127,
+    "float32": (2 - 2**-23) * 2.0**127,
+    "float64": (2 - 2**-52) * 2.0**1023,
+}
+"""The largest number of each floating point dtype."""
+
 _CATEGORY = {name: 0 if name == "bool" else 2 if "float" in name else 1 for name in DTYPES}
 _DEFAULT = {0: "bool", 1: "int64", 2: "float32"}
+_TITLES = ("Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double")
+TITLE: dict[str, str] = dict(zip(DTYPES, _TITLES, strict=True))
+"""What PyTorch's error messages call a dtype."""
 # Where neither dtype holds the other's values, a third one does.
 _NEITHER = {
     frozenset(("uint8", "int8")): "int16",
@@ -48,6 +59,39 @@ def is_float(dtype: str) -> bool:
     return _CATEGORY[dtype] == 2
 
 
+def category(dtype: str) -> str:
+    """What kind of numbers a dtype holds: "bool", "int" or "float".
+
+    >>> category("uint8"), category("bfloat16")
+    ('int', 'float')
+    """
+    return ("bool", "int", "float")[_CATEGORY[dtype]]
+
+
+def fits(dtype: str, into: str) -> bool:
+    """Whether a result of one dtype may be written into a tensor of another: fractions not into integers.
+
+    >>> fits("float64", "float16"), fits("float32", "int64"), fits("int64", "float16")
+    (True, False, True)
+    """
+    return _CATEGORY[dtype] <= _CATEGORY[into]
+
+
+_ALIASES = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool_": "bool",
+    # PyTorch's tensor types, as in x.type("torch.LongTensor").
+    **{f"{title}Tensor": name for name, title in TITLE.items()},
+}
+
+
 def find(dtype: Any) -> str | None:
     """The name of a dtype given as one of ours, NumPy's or PyTorch's, a name, or a Python type.
 
@@ -58,9 +102,8 @@ def find(dtype: Any) -> str | None:
         return _PYTHON[dtype]
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
     name = name.rpartition(".")[2]
-    return {"half": "float16", "float": "float32", "double": "float64", "long": "int64"}.get(
-        name, name if name in _CATEGORY else None
-    )
+    name = _ALIASES.get(name, name)
+    return name if name in _CATEGORY else None
 
 
 def of_scalar(value: bool | int | float) -> str:

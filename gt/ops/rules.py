@@ -56,6 +56,19 @@ def no_bool(what: str, infer: Infer) -> Infer:
     return checked
 
 
+def only(what: str, categories: str, infer: Infer) -> Infer:
+    """The same result, if it is of one of these categories: "int float" refuses bools."""
+    allowed = categories.split()
+
+    def checked(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
+        spec = infer(inputs, attrs)
+        if dtypes.category(spec.dtype) not in allowed:
+            raise DTypeError(f'"{what}" not implemented for {dtypes.TITLE[spec.dtype]!r}')
+        return spec
+
+    return checked
+
+
 # --- gradients: from the output's gradient g ---
 
 
@@ -66,6 +79,11 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     new = g.ndim - len(shape)
     copied = tuple(axis for axis, n in enumerate(g.shape) if axis < new or shape[axis - new] != n)
     return g.sum(dim=copied, keepdim=True).reshape(shape)
+
+
+def zeros(g: Any, *_: Any) -> Any:
+    """The gradient of what is flat, such as `floor`. Not `g * 0`: infinity times 0 is NaN."""
+    return g.new_zeros(g.shape)
 
 
 def partials(

@@ -1,10 +1,12 @@
 """All rows, by name."""
 
 from gt.ops import (
+    activations,
     convolution,
     creation,
     elementwise,
     indexing,
+    logic,
     normalization,
     products,
     reductions,
@@ -12,6 +14,9 @@ from gt.ops import (
 )
 from gt.ops.row import Row
 
-GROUPS = (elementwise, reductions, shaping, indexing, products, convolution, normalization, creation)
+GROUPS = (
+    *(elementwise, logic, activations, reductions, shaping, indexing, products, convolution, normalization),
+    creation,
+)
 
 TABLE: dict[str, Row] = {row.name: row for group in GROUPS for row in group.ROWS}

@@ -7,7 +7,9 @@ the op table has a module of them beside this one.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
+import torch
 
 
 class Sample(NamedTuple):
@@ -17,25 +19,54 @@ class Sample(NamedTuple):
     call: Callable[..., Any]
     arrays: tuple[np.ndarray, ...]
     note: str = ""
+    smooth: bool = True
+    """Whether the op has a gradient at these arrays, and PyTorch has it too."""
 
     def __str__(self) -> str:
         shapes = ",".join("x".join(map(str, a.shape)) or "scalar" for a in self.arrays)
         return f"{self.op}-{shapes}-{self.note or self.arrays[0].dtype}"
 
 
-def floats(*shape: int, dtype: str = "float32") -> np.ndarray:
+def floats(*shape: int, dtype: Any = "float32") -> np.ndarray:
     """Numbers between 0.1 and 2, where every function has a value and a finite slope."""
     return np.asarray(0.1 + 1.9 * np.random.default_rng(0).random(shape), dtype)
 
 
-def signed(*shape: int) -> np.ndarray:
+def signed(*shape: int, dtype: Any = "float32") -> np.ndarray:
     """Numbers on both sides of zero, none of them at it."""
-    return np.where(np.random.default_rng(1).random(shape) < 0.5, -1, 1).astype("float32") * floats(*shape)
+    sign = np.where(np.random.default_rng(1).random(shape) < 0.5, -1, 1)
+    return (sign * floats(*shape)).astype(dtype)
 
 
-def ints(*shape: int, dtype: str = "int64") -> np.ndarray:
+def ints(*shape: int, dtype: Any = "int64") -> np.ndarray:
     return np.asarray(np.random.default_rng(2).integers(1, 7, shape), dtype)
 
 
 def bools(*shape: int) -> np.ndarray:
     return np.random.default_rng(3).random(shape) < 0.5
+
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def to_torch(array: np.ndarray) -> torch.Tensor:
+    """PyTorch's tensor of an array, bfloat16 included."""
+    if array.dtype == BFLOAT16:
+        return torch.from_numpy(array.astype(np.float32)).bfloat16()
+    return torch.from_numpy(array)
+
+
+def from_torch(tensor: torch.Tensor) -> np.ndarray:
+    """The array of one of PyTorch's tensors; bfloat16 as float32."""
+    tensor = tensor.detach()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """What GT calls one of PyTorch's dtypes."""
+    return str(dtype).removeprefix("torch.")
+
+
+def tolerance(dtype: str) -> float:
+    """How far two engines may differ, relative to the value."""
+    return {"float16": 2e-3, "bfloat16": 1.6e-2}.get(dtype, 2e-6)

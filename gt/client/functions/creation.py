@@ -1,40 +1,125 @@
-"""Functions that make tensors."""
+"""Functions that make tensors.
 
-import itertools
+Each takes PyTorch's `device`, and ignores it: where a tensor is, is not the user's concern.
+"""
+
 import math
-from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
-from gt.client.base import Number, check_dtype, check_number, create, upload
+from gt.client.base import Number, check_dtype, check_number, create, leaf, upload
+from gt.client.methods.in_place import scaled
 from gt.client.methods.shaping import Size, as_shape
+from gt.client.random import next_seed
 from gt.client.session import current
 from gt.client.tensor import Tensor
-from gt.errors import DTypeError
+from gt.errors import DTypeError, ShapeError
 from gt.ops import dtypes
 
-__all__ = ["arange", "from_numpy", "full", "manual_seed", "ones", "rand", "randn", "tensor", "zeros"]
+__all__ = [
+    *("arange", "as_tensor", "asarray", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full"),
+    *("full_like", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint"),
+    *("randint_like", "randn", "randn_like", "randperm", "scalar_tensor", "tensor", "zeros", "zeros_like"),
+]
 
-_seed = 0
-_draws = itertools.count()
+# --- of data ---
 
 
-def tensor(data: Any, dtype: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of this data: numbers, nested lists, an array.
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, *, device: Any = None) -> Tensor:
+    """A tensor of this data: numbers, nested lists, an array, a tensor of GT's or PyTorch's.
 
     As in PyTorch, Python floats become float32. Whole numbers become float32 too if a gradient is asked.
     """
     if isinstance(data, Tensor):
-        data = np.asarray(data)
-    array = np.asarray(data)
-    if dtype is None:
-        dtype = array.dtype.name
-        if not hasattr(data, "dtype"):
-            dtype = {"float64": "float32"}.get(dtype, dtype)
-        if requires_grad and dtype in dtypes.DTYPES and not dtypes.is_float(dtype):
-            dtype = "float32"
-    return upload(current(), array.astype(check_dtype(dtype)), requires_grad)
+        x = data.detach() if dtype is None else data.detach().to(dtype)
+        x._edge = leaf(x._value.spec.dtype, requires_grad)
+        return x
+    array, name = _as_array(data)
+    if dtype is not None:
+        name = check_dtype(dtype)
+    elif requires_grad and name in dtypes.DTYPES and not dtypes.is_float(name):
+        name = "float32"
+    if name == "bfloat16" and array.dtype.name != "bfloat16":
+        # NumPy itself has no bfloat16: an engine rounds.
+        x = upload(current(), _cast(array, "float32")).to(name)
+        x._edge = leaf(name, requires_grad)
+        return x
+    return upload(current(), _cast(array, check_dtype(name)), requires_grad)
+
+
+def _as_array(data: Any) -> tuple[np.ndarray, str]:
+    """The data as an array, and the dtype it asks for."""
+    if type(data).__module__.partition(".")[0] == "torch":
+        # Known by its module's name: a client does not import torch for that.
+        name = check_dtype(data.dtype)
+        data = data.detach().cpu()
+        return (data.float() if name == "bfloat16" else data).numpy(), name
+    if hasattr(data, "dtype"):
+        array = np.asarray(data)
+        return array, array.dtype.name
+    found: list[str] = []
+    try:
+        array = np.asarray(_without_tensors(data, found))
+    except ValueError:
+        raise ValueError(_ragged(data)) from None
+    name = array.dtype.name
+    if array.dtype == object:
+        raise TypeError(f"gt.tensor() takes numbers, arrays and lists of them, not {_culprit(data)}")
+    if name == "float64" and "float64" not in found:
+        name = "float32"
+    return array, name
+
+
+def _without_tensors(data: Any, found: list[str]) -> Any:
+    """Nested lists with the values of the tensors in them; `found` learns the dtypes there were."""
+    if isinstance(data, list | tuple):
+        return [_without_tensors(item, found) for item in data]
+    if isinstance(data, Tensor):
+        found.append(data.dtype)
+        return data._fetch()
+    if isinstance(data, np.ndarray | np.generic):
+        found.append(data.dtype.name)
+    return data
+
+
+def _ragged(data: Any) -> str:
+    """PyTorch's words for lists of unequal lengths."""
+    dim, level = 0, [data]
+    while level and all(isinstance(item, list | tuple) for item in level):
+        lengths = [len(item) for item in level]
+        for n in lengths:
+            if n != lengths[0]:
+                return f"expected sequence of length {lengths[0]} at dim {dim} (got {n})"
+        level = [item for row in level for item in row]
+        dim += 1
+    return f"expected numbers at dim {dim}, but some are sequences"
+
+
+def _culprit(data: Any) -> str:
+    while isinstance(data, list | tuple) and data:
+        data = next((item for item in data if not isinstance(item, Number)), data[0])
+    return f"{data!r}, a {type(data).__name__}"
+
+
+def _cast(array: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(all="ignore"):  # what is too large is infinite, as in PyTorch
+        return array.astype(dtype)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """The tensor itself if it is one already, with its gradient; and else as `tensor`."""
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(dtype)
+    return tensor(data, dtype)
+
+
+asarray = as_tensor
+
+
+def scalar_tensor(value: Number, dtype: Any = None) -> Tensor:
+    """A tensor of one number, without dimensions."""
+    return full((), value, "float32" if dtype is None else dtype)
 
 
 def from_numpy(array: np.ndarray, requires_grad: bool = False) -> Tensor:
@@ -44,57 +129,221 @@ def from_numpy(array: np.ndarray, requires_grad: bool = False) -> Tensor:
     return tensor(array, requires_grad=requires_grad)
 
 
+# --- of numbers ---
+
+
 def full(
-    shape: Sequence[SupportsIndex], value: Number, dtype: str | None = None, requires_grad: bool = False
+    size: Size,
+    fill_value: Number,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    *,
+    device: Any = None,
 ) -> Tensor:
     """A tensor of one value everywhere."""
-    dtype = check_dtype(dtype or dtypes.of_scalar(check_number(value)))
-    return create(current(), "full", requires_grad, shape=as_shape((shape,)), value=value, dtype=dtype)
+    name = check_dtype(dtypes.of_scalar(check_number(fill_value)) if dtype is None else dtype)
+    value = _fitting(fill_value, name)
+    return create(current(), "full", requires_grad, shape=as_shape((size,)), value=value, dtype=name)
 
 
-def zeros(*shape: Size, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+def _fitting(value: Number, dtype: str) -> Number:
+    """A number as it goes into a tensor of this dtype."""
+    if isinstance(value, float) and dtypes.category(dtype) == "int":
+        if not math.isfinite(value):
+            raise DTypeError(f"value cannot be converted to type {dtype} without overflow")
+        return check_number(int(value))
+    return check_number(value)
+
+
+def zeros(*size: Size, dtype: Any = "float32", requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of zeros."""
-    return full(as_shape(shape), 0, dtype, requires_grad)
+    return full(as_shape(size), 0, dtype or "float32", requires_grad)
 
 
-def ones(*shape: Size, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+def ones(*size: Size, dtype: Any = "float32", requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of ones."""
-    return full(as_shape(shape), 1, dtype, requires_grad)
+    return full(as_shape(size), 1, dtype or "float32", requires_grad)
 
 
-def arange(start: Number, end: Number | None = None, step: Number = 1, dtype: str | None = None) -> Tensor:
+empty = zeros
+"""A tensor that will be filled. Here it starts as zeros: what a program gives must not depend on chance."""
+
+
+def eye(
+    n: int, m: int | None = None, *, dtype: Any = "float32", requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Ones on the diagonal, and zeros elsewhere."""
+    if n < 0 or (m is not None and m < 0):
+        raise ShapeError(f"n must be greater or equal to 0, got {n if n < 0 else m}")
+    shape = (n, n if m is None else m)
+    return create(current(), "eye", requires_grad, shape=shape, dtype=check_dtype(dtype or "float32"))
+
+
+def arange(
+    start: Number,
+    end: Number | None = None,
+    step: Number = 1,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    *,
+    device: Any = None,
+) -> Tensor:
     """Numbers from start (0 if only the end is given) up to, and without, end."""
     if end is None:
         start, end = 0, start
     if step == 0:
-        raise ValueError("step must be nonzero")
+        raise ShapeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise ShapeError("upper bound and lower bound inconsistent with step sign")
     whole = all(isinstance(check_number(n), int) for n in (start, end, step))
-    dtype = check_dtype(dtype or ("int64" if whole else "float32"))
-    shape = (max(0, math.ceil((end - start) / step)),)
-    return create(current(), "arange", shape=shape, start=start, step=step, dtype=dtype)
+    name = check_dtype(dtype or ("int64" if whole else "float32"))
+    start, step = check_number(start), check_number(step)
+    # Whole numbers exactly: a quotient of large ones would be rounded.
+    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    return create(current(), "arange", requires_grad, shape=(int(count),), start=start, step=step, dtype=name)
 
 
-def rand(*shape: Size, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+def linspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    *,
+    dtype: Any = "float32",
+    requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:
+    """So many numbers, evenly spaced from start to end, both included."""
+    if steps < 0:
+        raise ShapeError("number of steps must be non-negative")
+    name, ends = check_dtype(dtype or "float32"), (check_number(float(start)), check_number(float(end)))
+    return create(
+        current(), "linspace", requires_grad, shape=(steps,), start=ends[0], end=ends[1], dtype=name
+    )
+
+
+def logspace(
+    start: Number, end: Number, steps: int, base: float = 10.0, *, dtype: Any = "float32", device: Any = None
+) -> Tensor:
+    """Powers of a base, evenly spaced in their exponents."""
+    return (base ** linspace(start, end, steps, dtype="float64")).to(dtype or "float32")
+
+
+# --- random ---
+
+
+def rand(*size: Size, dtype: Any = "float32", requires_grad: bool = False, device: Any = None) -> Tensor:
     """Random numbers, evenly spread over [0, 1)."""
-    return _random("rand", as_shape(shape), dtype, requires_grad)
+    return _random("rand", as_shape(size), dtype, requires_grad)
 
 
-def randn(*shape: Size, dtype: str = "float32", requires_grad: bool = False) -> Tensor:
+def randn(*size: Size, dtype: Any = "float32", requires_grad: bool = False, device: Any = None) -> Tensor:
     """Random numbers from the standard normal distribution."""
-    return _random("randn", as_shape(shape), dtype, requires_grad)
+    return _random("randn", as_shape(size), dtype, requires_grad)
 
 
-def manual_seed(seed: int) -> None:
-    """Start the random numbers over: the same seed gives the same numbers, on every engine."""
-    global _seed, _draws
-    if not isinstance(seed, int):
-        raise TypeError(f"a seed is a whole number, and this is {seed!r}")
-    _seed, _draws = seed, itertools.count()
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Size | None = None, *, dtype: Any = "float32") -> Tensor:
+    """Random numbers from a normal distribution. Mean and deviation may be tensors, which give the size."""
+    if isinstance(std, Number) and std < 0:
+        raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
+    if size is None:
+        like = mean + std
+        if not isinstance(like, Tensor):
+            raise TypeError("normal(): of two numbers, give a size too")
+        return randn_like(like) * std + mean
+    return scaled(randn(as_shape((size,)), dtype=dtype), std, mean)
 
 
-def _random(op: str, shape: tuple[int, ...], dtype: str, requires_grad: bool) -> Tensor:
-    if not dtypes.is_float(check_dtype(dtype)):
-        raise DTypeError(f"{op} makes floating point numbers, not {dtype}")
-    # One seed per draw: far apart, so that no draw continues another, and small enough for the wire.
-    seed = (_seed * 0x9E3779B97F4A7C15 + next(_draws) * 0xD1342543DE82EF95) % 2**63
-    return create(current(), op, requires_grad, shape=shape, dtype=dtype, seed=seed)
+def randint(
+    low: Any = 0,
+    high: Any = None,
+    size: Any = None,
+    *,
+    dtype: Any = "int64",
+    requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:
+    """Random whole numbers: `randint(high, size)` below high, `randint(low, high, size)` from low."""
+    if size is None:
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    if not isinstance(low, int) or not isinstance(high, int):
+        raise TypeError(f"randint() takes (high, size) or (low, high, size), not {low!r} to {high!r}")
+    if check_number(low) >= check_number(high):
+        raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    return create(
+        current(),
+        "randint",
+        requires_grad,
+        shape=as_shape((size,)),
+        low=low,
+        high=high,
+        dtype=check_dtype(dtype or "int64"),
+        seed=next_seed(),
+    )
+
+
+def randperm(n: int, *, dtype: Any = "int64", device: Any = None) -> Tensor:
+    """The numbers below n, shuffled."""
+    if n < 0:
+        raise ShapeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    return create(current(), "randperm", shape=(n,), dtype=check_dtype(dtype or "int64"), seed=next_seed())
+
+
+def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
+    """1 with the probability that `input` says, or p, and else 0."""
+    if p is not None:
+        return zeros_like(input).bernoulli_(p)
+    if not input.is_floating_point():
+        raise DTypeError(f'"bernoulli" not implemented for {dtypes.TITLE[input.dtype]!r}')
+    with_chance = rand_like(input, dtype="float64") < input.detach()
+    return with_chance.to(input.dtype)
+
+
+def _random(op: str, shape: tuple[int, ...], dtype: Any, requires_grad: bool) -> Tensor:
+    name = check_dtype(dtype or "float32")
+    if not dtypes.is_float(name):
+        raise DTypeError(f"{op} makes floating point numbers, not {name}")
+    return create(current(), op, requires_grad, shape=shape, dtype=name, seed=next_seed())
+
+
+# --- in another's likeness ---
+
+
+def full_like(
+    input: Tensor, fill_value: Number, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """A tensor of one value, in another's shape and dtype."""
+    return full(input.shape, fill_value, dtype or input.dtype, requires_grad)
+
+
+def zeros_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Zeros in another's shape and dtype."""
+    return full(input.shape, 0, dtype or input.dtype, requires_grad)
+
+
+def ones_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Ones in another's shape and dtype."""
+    return full(input.shape, 1, dtype or input.dtype, requires_grad)
+
+
+empty_like = zeros_like
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Random numbers over [0, 1), in another's shape and dtype."""
+    return _random("rand", input.shape, dtype or input.dtype, requires_grad)
+
+
+def randn_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """Random numbers from the standard normal distribution, in another's shape and dtype."""
+    return _random("randn", input.shape, dtype or input.dtype, requires_grad)
+
+
+def randint_like(input: Tensor, *bounds: int, dtype: Any = None) -> Tensor:
+    """Random whole numbers, in another's shape and dtype."""
+    return randint(*bounds, input.shape, dtype=dtype or input.dtype)

@@ -1,11 +1,13 @@
-"""Methods that make one number of many."""
+"""Methods that make one number of many, and those that run along a dimension."""
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gt.client.base import TensorBase
-from gt.errors import ShapeError
-from gt.ops import shapes
+from gt.client.base import Number, TensorBase, check_dtype
+from gt.client.methods.casts import CastMethods
+from gt.errors import DTypeError, ShapeError
+from gt.ops import dtypes, shapes
 
 if TYPE_CHECKING:
     from gt.client.tensor import Tensor
@@ -13,13 +15,136 @@ if TYPE_CHECKING:
 Dims = int | Sequence[int] | None
 
 
-class ReductionMethods(TensorBase):
-    """Sums, means and the like, over some dimensions or all."""
+class Extremes(NamedTuple):
+    """What was found along a dimension, and where."""
+
+    values: "Tensor"
+    indices: "Tensor"
+
+
+class ReductionMethods(CastMethods):
+    """Sums, means and the like, over some dimensions or all. A dimension may also be given as `axis`."""
 
     __slots__ = ()
 
-    def _dims(self, dim: Dims) -> tuple[int, ...] | None:
-        if dim is None or dim == ():
+    # --- any number of dimensions ---
+
+    def sum(
+        self, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None
+    ) -> "Tensor":
+        """The sum over some dimensions, or over all."""
+        return self._reduce("sum", dim, axis, keepdim, dtype)
+
+    def mean(
+        self, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None
+    ) -> "Tensor":
+        """The mean over some dimensions, or over all."""
+        if dtype is not None and not dtypes.is_float(check_dtype(dtype)):
+            raise DTypeError(
+                "mean(): could not infer output dtype. Optional dtype must be a floating point dtype. "
+                f"Got: {check_dtype(dtype)}"
+            )
+        return self._reduce("mean", dim, axis, keepdim, dtype)
+
+    def amax(self, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None) -> "Tensor":
+        """The largest element; equal ones share its gradient."""
+        return self._reduce("amax", dim, axis, keepdim)
+
+    def amin(self, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None) -> "Tensor":
+        """The smallest element; equal ones share its gradient."""
+        return self._reduce("amin", dim, axis, keepdim)
+
+    def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> "tuple[Tensor, Tensor]":
+        """The smallest and the largest element."""
+        return self.amin(dim, keepdim), self.amax(dim, keepdim)
+
+    def all(self, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None) -> "Tensor":
+        """Whether every element is true, or not 0."""
+        return self._reduce("all", dim, axis, keepdim)
+
+    def any(self, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None) -> "Tensor":
+        """Whether any element is true, or not 0."""
+        return self._reduce("any", dim, axis, keepdim)
+
+    def count_nonzero(self, dim: Dims = None) -> "Tensor":
+        """How many elements are not 0."""
+        return self._binary_op("ne", 0).sum(dim)
+
+    def var(
+        self,
+        dim: Dims | bool = None,
+        unbiased: bool = True,
+        keepdim: bool = False,
+        *,
+        correction: Number | None = None,
+        axis: Dims = None,
+    ) -> "Tensor":
+        """The variance. It divides by the number of elements less the correction, which is 1."""
+        return self._spread("var", dim, unbiased, keepdim, correction, axis)
+
+    def std(
+        self,
+        dim: Dims | bool = None,
+        unbiased: bool = True,
+        keepdim: bool = False,
+        *,
+        correction: Number | None = None,
+        axis: Dims = None,
+    ) -> "Tensor":
+        """The standard deviation: the root of the variance."""
+        return self._spread("std", dim, unbiased, keepdim, correction, axis)
+
+    def norm(
+        self, p: Any = 2, dim: Dims = None, keepdim: bool = False, dtype: Any = None, *, axis: Dims = None
+    ) -> "Tensor":
+        """The p-norm of the elements: their length for 2, the largest for infinity."""
+        p = {"fro": 2, "inf": math.inf, "-inf": -math.inf}.get(p, p) if isinstance(p, str) else p
+        if not isinstance(p, Number):
+            raise ShapeError(f"linalg.vector_norm: a norm of order {p!r} is not supported")
+        return self._reduce("norm", dim, axis, keepdim, dtype, p=p)
+
+    def logsumexp(self, dim: Dims, keepdim: bool = False) -> "Tensor":
+        """log(sum(exp(x))), without overflow."""
+        return self._reduce("logsumexp", dim, None, keepdim)
+
+    # --- one dimension, or all ---
+
+    def prod(
+        self, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, axis: int | None = None
+    ) -> "Tensor":
+        """The product along a dimension, or of all elements."""
+        return self._reduce_one("prod", dim, axis, keepdim, dtype)
+
+    def argmax(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> "Tensor":
+        """Where the largest element is: along a dimension, or among all elements in order."""
+        return self._reduce_one("argmax", dim, axis, keepdim)
+
+    def argmin(self, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> "Tensor":
+        """Where the smallest element is: along a dimension, or among all elements in order."""
+        return self._reduce_one("argmin", dim, axis, keepdim)
+
+    def max(self, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None) -> Any:
+        """The largest element; with its index along a dimension; or the larger elements of two tensors."""
+        return self._extreme("max", dim, keepdim, other, axis)
+
+    def min(self, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None) -> Any:
+        """The smallest element; with its index along a dimension; or the smaller elements of two tensors."""
+        return self._extreme("min", dim, keepdim, other, axis)
+
+    # --- along a dimension ---
+
+    def cumsum(self, dim: int | None = None, dtype: Any = None, *, axis: int | None = None) -> "Tensor":
+        """The sum of each element and those before it along a dimension."""
+        return self._scan("cumsum", dim, axis, dtype, reverse=False)
+
+    def cumprod(self, dim: int | None = None, dtype: Any = None, *, axis: int | None = None) -> "Tensor":
+        """The product of each element and those before it along a dimension."""
+        return self._scan("cumprod", dim, axis, dtype)
+
+    # --- how they take their arguments ---
+
+    def _dims(self, dim: Any) -> tuple[int, ...] | None:
+        if dim is None or dim == () or dim == []:
             return None
         rank = len(self._value.spec.shape)
         dims = (dim,) if isinstance(dim, int) else dim
@@ -29,10 +154,60 @@ class ReductionMethods(TensorBase):
         # A number has a dimension 0 by PyTorch's leave, but none to reduce.
         return normal if rank else None
 
-    def sum(self, dim: Dims = None, keepdim: bool = False) -> "Tensor":
-        """The sum over some dimensions, or over all."""
-        return self._apply("sum", dim=self._dims(dim), keepdim=keepdim)
+    def _reduce(
+        self, op: str, dim: Any, axis: Any, keepdim: bool, dtype: Any = None, **more: Any
+    ) -> "Tensor":
+        x = self if dtype is None else self._cast(dtype)
+        return x._apply(op, dim=self._dims(_one_of(dim, axis)), keepdim=keepdim, **more)
 
-    def mean(self, dim: Dims = None, keepdim: bool = False) -> "Tensor":
-        """The mean over some dimensions, or over all."""
-        return self._apply("mean", dim=self._dims(dim), keepdim=keepdim)
+    def _one_dim(self, op: str, dim: Any) -> int | None:
+        if dim is None:
+            return None
+        if not isinstance(dim, int) or isinstance(dim, bool):
+            raise TypeError(f"{op}(): argument 'dim' must be int, not {type(dim).__name__}")
+        rank = len(self._value.spec.shape)
+        normal = shapes.normalize_dim(dim, rank)
+        return normal if rank else None
+
+    def _reduce_one(self, op: str, dim: Any, axis: Any, keepdim: bool, dtype: Any = None) -> "Tensor":
+        x = self if dtype is None else self._cast(dtype)
+        return x._apply(op, dim=self._one_dim(op, _one_of(dim, axis)), keepdim=keepdim)
+
+    def _spread(
+        self, op: str, dim: Any, unbiased: bool, keepdim: bool, correction: Number | None, axis: Any
+    ) -> "Tensor":
+        if isinstance(dim, bool):  # x.var(False) is the old way to say unbiased=False
+            dim, unbiased = None, dim
+        by = int(unbiased) if correction is None else correction
+        return self._reduce(op, dim, axis, keepdim, correction=by)
+
+    def _scan(self, op: str, dim: Any, axis: Any, dtype: Any, **more: Any) -> "Tensor":
+        dim = _one_of(dim, axis)
+        if dim is None:
+            raise TypeError(f'{op}() missing 1 required positional arguments: "dim"')
+        x = self if dtype is None else self._cast(dtype)
+        return x._apply(op, dim=self._one_dim(op, dim) or 0, **more)
+
+    def _extreme(self, name: str, dim: Any, keepdim: bool, other: Any, axis: Any) -> Any:
+        dim = _one_of(dim, axis)
+        if isinstance(dim, TensorBase):
+            dim, other = None, dim
+        if other is not None:
+            if not isinstance(other, TensorBase):
+                raise TypeError(f"{name}(): argument 'other' must be Tensor, not {type(other).__name__}")
+            return self._binary_op(f"{name}imum", other)
+        if dim is None:
+            return self._apply(f"a{name}", dim=None, keepdim=False)
+        index_of = self._cast("uint8") if self._value.spec.dtype == "bool" else self
+        one = self._one_dim(name, dim)
+        indices = index_of._apply(f"arg{name}", dim=one, keepdim=keepdim)
+        if one is None:  # of a number: itself
+            return Extremes(self._apply("reshape", shape=()), indices)
+        return Extremes(self._apply("take_along", indices, dim=one), indices)
+
+
+def _one_of(dim: Any, axis: Any) -> Any:
+    """PyTorch takes a dimension under NumPy's name too."""
+    if dim is not None and axis is not None:
+        raise TypeError("give a dimension as dim or as axis, not both")
+    return axis if dim is None else dim

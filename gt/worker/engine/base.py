@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from gt.ops import TABLE, Spec
+from gt.ops.rules import broadcast
 
+HALF = ("float16", "bfloat16")
 ENGINES = {"pytorch": "PyTorchEngine", "numpy": "NumpyEngine", "jax": "JaxEngine"}
 
 
@@ -83,11 +85,26 @@ class ArrayEngine(Engine):
 
     def run(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None) -> Any:
         """Compute one op: half precision is computed in float32, and the result is rounded."""
+        row, attrs = TABLE[op], attrs or {}
         specs = tuple(Spec(tuple(x.shape), x.dtype.name) for x in inputs)
-        dtype = self.dtype(TABLE[op].infer(specs, attrs or {}).dtype)
-        wide = [x.astype("float32") if x.dtype.name in ("float16", "bfloat16") else x for x in inputs]
-        result = self.xp.asarray(super().run(op, wide, attrs))
-        return result if result.dtype == dtype else result.astype(dtype)
+        result = row.infer(specs, attrs).dtype
+        if row.kind in ("UnaryOp", "BinaryOp"):
+            # These compute in their result's dtype, or, if that is only true or false, in what their
+            # inputs have in common. The libraries would choose otherwise, and refuse uint8 + -1.
+            work = result
+            if result == "bool":
+                two = len(specs) == 2 or "scalar" in attrs
+                work = broadcast(specs, attrs).dtype if two else specs[0].dtype
+            work = "float32" if work in HALF else work
+            inputs = [x if x.dtype.name == work else x.astype(work) for x in inputs]
+            if "scalar" in attrs:
+                number = np.asarray(attrs["scalar"]).astype(work)
+                attrs = {**attrs, "scalar": self.xp.asarray(number)}
+        else:
+            inputs = [x.astype("float32") if x.dtype.name in HALF else x for x in inputs]
+        value = self.xp.asarray(super().run(op, inputs, attrs))
+        dtype = self.dtype(result)
+        return value if value.dtype == dtype else value.astype(dtype)
 
     def resolve(self, target: str) -> Callable[..., Any]:
         """The function that the op table names; one that NumPy and JAX share is told which it is for."""

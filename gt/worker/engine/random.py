@@ -43,3 +43,20 @@ def normal(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
     return (
         (radius * np.cos(2 * np.pi * (second * 2.0**-53))).astype(_HELD_AS.get(dtype, dtype)).reshape(shape)
     )
+
+
+def integers(shape: Sequence[int], low: int, high: int, seed: int) -> np.ndarray:
+    """Whole numbers from low up to, and without, high."""
+    random = bits(seed, np.arange(math.prod(shape))) % np.uint64(high - low)
+    # Signed only now: the range itself may need all 64 bits. Adding wraps around to the right place.
+    return (random.view(np.int64) + np.int64(low)).reshape(shape)
+
+
+def permutation(n: int, seed: int) -> np.ndarray:
+    """The numbers below n, shuffled."""
+    return np.argsort(bits(seed, np.arange(n)), kind="stable")
+
+
+def chances(shape: Sequence[int], p: float, seed: int) -> np.ndarray:
+    """True with probability p."""
+    return uniform(shape, "float64", seed) < p

@@ -1,0 +1,49 @@
+"""Methods that make a new tensor in the likeness of this one."""
+
+from typing import TYPE_CHECKING, Any
+
+from gt.client.base import Number, TensorBase, check_dtype, check_number, create
+from gt.client.methods.shaping import Size, as_shape
+
+if TYPE_CHECKING:
+    from gt.client.tensor import Tensor
+
+
+class CreationMethods(TensorBase):
+    """New tensors of this one's dtype, on its server."""
+
+    __slots__ = ()
+
+    def new_full(
+        self,
+        size: Size,
+        fill_value: Number,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+    ) -> "Tensor":
+        """A tensor of one value everywhere."""
+        value, shape = check_number(fill_value), as_shape((size,))
+        name = self._value.spec.dtype if dtype is None else check_dtype(dtype)
+        return create(self._value.client, "full", requires_grad, shape=shape, value=value, dtype=name)
+
+    def new_zeros(
+        self, *size: Size, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> "Tensor":
+        """A tensor of zeros."""
+        return self.new_full(as_shape(size), 0, dtype=dtype, requires_grad=requires_grad)
+
+    def new_ones(
+        self, *size: Size, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> "Tensor":
+        """A tensor of ones."""
+        return self.new_full(as_shape(size), 1, dtype=dtype, requires_grad=requires_grad)
+
+    new_empty = new_zeros
+
+    def clone(self) -> "Tensor":
+        """A tensor of the same value, through which gradients flow back to this one."""
+        # A tensor's value never changes, so that a copy would tell no difference; the reshape only makes a
+        # new place on the tape.
+        return self._apply("reshape", shape=self._value.spec.shape)
