@@ -13,7 +13,7 @@ loads with the first operation.
 This module is the public API, and nothing else.
 """
 
-from gt import debug, errors
+from gt import debug, errors, nn, optim
 from gt.client.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from gt.client.functions.activations import *
 from gt.client.functions.convolution import *
@@ -26,6 +26,7 @@ from gt.client.functions.normalization import *
 from gt.client.functions.products import *
 from gt.client.functions.reductions import *
 from gt.client.functions.shaping import *
+from gt.client.modules.files import load, save
 from gt.client.random import manual_seed
 from gt.client.session import close, connect, init
 from gt.client.tensor import Tensor

@@ -3,8 +3,10 @@
     GTError
     ├── ShapeError      shapes do not fit; raised at once, in PyTorch's words   (also a RuntimeError)
     ├── DimensionError  no such dimension; raised at once                       (also an IndexError)
+    ├── ArgumentError   an argument makes no sense; raised at once                (also a RuntimeError)
     ├── DTypeError      an op does not take this dtype; raised at once          (also a RuntimeError)
     ├── GraphError      backward() on a graph that cannot be differentiated     (also a RuntimeError)
+    ├── StateError      saved values do not fit a model, or cannot be saved     (also a RuntimeError)
     ├── ProtocolError   an instruction that makes no sense reached a server     (also a RuntimeError)
     ├── ConnectionLost  no server answers, or it went away                      (also a ConnectionError)
     └── WorkerError     an op failed on a worker; raised when its data is read  (also a RuntimeError)
@@ -26,12 +28,20 @@ class DimensionError(GTError, IndexError):
     """A dimension was named that the tensor does not have."""
 
 
+class ArgumentError(GTError, RuntimeError):
+    """An argument was given that the operation cannot work with, such as a negative deviation."""
+
+
 class DTypeError(GTError, RuntimeError):
     """An operation was asked of a dtype that does not have it."""
 
 
 class GraphError(GTError, RuntimeError):
     """A gradient was asked for where there is no graph to compute it from."""
+
+
+class StateError(GTError, RuntimeError):
+    """Saved values do not fit the model they are loaded into, or there is no way to save them."""
 
 
 class ProtocolError(GTError, RuntimeError):

@@ -65,7 +65,8 @@ class Leaf:
 
     def add(self, gradient: "Tensor") -> None:
         """Add to the gradient."""
-        self.grad = gradient if self.grad is None else self.grad + gradient
+        # A tensor of its own: one gradient may flow to several leaves, and each may be changed in place.
+        self.grad = gradient.detach() if self.grad is None else self.grad + gradient
 
 
 class TapeNode:

@@ -77,6 +77,8 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     if g.shape == shape:
         return g
     new = g.ndim - len(shape)
+    if g.shape[new:] == shape:  # a bias: there is nothing to reshape
+        return g.sum(dim=tuple(range(new)))
     copied = tuple(axis for axis, n in enumerate(g.shape) if axis < new or shape[axis - new] != n)
     return g.sum(dim=copied, keepdim=True).reshape(shape)
 

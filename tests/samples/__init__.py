@@ -6,15 +6,18 @@ from tests.samples import (
     elementwise,
     indexing,
     logic,
+    losses,
     normalization,
     products,
     reductions,
     shaping,
+    training,
 )
 from tests.samples.base import Sample
 
 GROUPS = (
-    *(elementwise, logic, activations, reductions, shaping, indexing, products, convolution, normalization),
+    *(elementwise, logic, activations, reductions, shaping, indexing, products),
+    *(convolution, normalization, losses, training),
 )
 
 SAMPLES: list[Sample] = [sample for group in GROUPS for sample in group.SAMPLES]

@@ -1,0 +1,21 @@
+"""See what the workers did.
+
+    python -m examples.show_stats
+
+Runs a few operations and prints each worker's statistics: how many instructions it carried out, and how many
+tensors and bytes it holds.
+"""
+
+import gt
+
+
+def main() -> None:
+    x = gt.randn(100, 100)
+    for _ in range(10):
+        y = (x @ x).relu().sum()
+    print(f"the last sum is {y.item():.1f}")
+    gt.debug.print_worker_stats()
+
+
+if __name__ == "__main__":
+    main()

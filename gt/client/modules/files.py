@@ -1,0 +1,119 @@
+"""Saving and loading, as safetensors: plain numbers and names, nothing that could run.
+
+    gt.save(model, "model.safetensors")
+    model.load_state_dict(gt.load("model.safetensors"))
+
+A file of tensors by name is an ordinary safetensors file: PyTorch's and everybody else's tools read it, and
+`gt.load` reads theirs. An optimizer's state, which is nested and holds numbers too, has its shape written
+into the file's metadata.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gt.client.base import upload
+from gt.client.modules.module import Module
+from gt.client.session import current
+from gt.client.tensor import Tensor
+from gt.errors import StateError
+
+_NAMES = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+}
+_DTYPES = {short: name for name, short in _NAMES.items()}
+_SHAPE = "gt.shape"
+"""Where the metadata keep the shape of what was nested."""
+
+
+def save(state: Mapping[Any, Any] | Module, path: str | Path) -> None:
+    """Write a module's `state_dict()`, or an optimizer's, or any tensors by name, to a file. Waits for the data."""
+    import safetensors
+
+    given = state.state_dict() if isinstance(state, Module) else state
+    tensors: dict[str, np.ndarray] = {}
+    flat = all(isinstance(k, str) and isinstance(v, Tensor | np.ndarray) for k, v in given.items())
+    if flat:
+        tensors = {name: _array(value) for name, value in given.items()}
+        metadata = {"format": "pt"}  # how PyTorch's tools know that they may read it
+    else:
+        shape = _pack(given, "", tensors)
+        metadata = {"format": "pt", _SHAPE: json.dumps(shape)}
+    # The specs point into the arrays; `tensors` keeps those alive.
+    specs = {
+        name: safetensors.TensorSpec(
+            dtype=array.dtype.name, shape=list(array.shape), data_ptr=array.ctypes.data, data_len=array.nbytes
+        )
+        for name, array in tensors.items()
+    }
+    safetensors.serialize_file(specs, str(path), metadata)
+
+
+def load(path: str | Path) -> dict[Any, Any]:
+    """What `save` wrote, or any safetensors file: tensors by name."""
+    import safetensors
+
+    with safetensors.safe_open(str(path), framework="numpy") as file:
+        metadata = file.metadata() or {}
+    client, tensors = current(), {}
+    for name, entry in safetensors.deserialize(Path(path).read_bytes()):
+        if entry["dtype"] not in _DTYPES:
+            raise StateError(f"{path}: tensor {name!r} has dtype {entry['dtype']}, which GT does not have")
+        array = np.frombuffer(entry["data"], _numpy_dtype(_DTYPES[entry["dtype"]]))
+        tensors[name] = upload(client, array.reshape(entry["shape"]))
+    return _unpack(json.loads(metadata[_SHAPE]), tensors.__getitem__) if _SHAPE in metadata else tensors
+
+
+def _numpy_dtype(name: str) -> np.dtype:
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def _array(value: Tensor | np.ndarray) -> np.ndarray:
+    # A tensor's own way of reading makes float32 of bfloat16; a file keeps what there is.
+    array = value._value.client.fetch(value._value.id) if isinstance(value, Tensor) else value
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
+    """What JSON can hold of a nested value; its tensors go to `tensors`."""
+    if isinstance(value, Tensor | np.ndarray):
+        tensors[name] = _array(value)
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        # Pairs, because JSON would make words of numbers.
+        return {
+            "dict": [[key, _pack(item, f"{name}.{key}".lstrip("."), tensors)] for key, item in value.items()]
+        }
+    if isinstance(value, list | tuple):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_pack(item, f"{name}.{index}", tensors) for index, item in enumerate(value)]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": value}
+    raise StateError(f"{name!r} is a {type(value).__name__}: a file holds tensors, numbers, words and lists")
+
+
+def _unpack(packed: dict[str, Any], tensor: Callable[[str], Tensor]) -> Any:
+    ((kind, value),) = packed.items()
+    if kind == "tensor":
+        return tensor(value)
+    if kind == "dict":
+        return {key: _unpack(item, tensor) for key, item in value}
+    if kind in ("list", "tuple"):
+        return (tuple if kind == "tuple" else list)(_unpack(item, tensor) for item in value)
+    return value

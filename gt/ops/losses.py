@@ -1,0 +1,148 @@
+"""Losses: how far a prediction is from the truth, as one instruction each way.
+
+They could be written in other ops. As rows of their own a training step issues fewer instructions, and
+their gradients stay finite where the chain rule would multiply 0 by infinity.
+"""
+
+from typing import Any
+
+from gt.errors import DTypeError, ShapeError
+from gt.ops import dtypes
+from gt.ops.row import Infer, Row, Spec, engines
+
+
+def _reduced(shape: tuple[int, ...], attrs: dict[str, Any]) -> tuple[int, ...]:
+    return shape if attrs["reduction"] == "none" else ()
+
+
+def _pair(name: str) -> Infer:
+    """Of two tensors of one shape."""
+
+    def infer(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
+        x, y = inputs
+        if x.shape != y.shape:
+            raise ShapeError(
+                f"{name}: the input has shape {list(x.shape)} and the target has shape {list(y.shape)}; "
+                "they must be the same"
+            )
+        dtype = dtypes.promote(x.dtype, y.dtype)
+        if not dtypes.is_float(dtype):
+            raise DTypeError(f"{name} takes floating point numbers, not {dtype}. Convert first: x.float()")
+        return Spec(_reduced(x.shape, attrs), dtype)
+
+    return infer
+
+
+def _classes(name: str) -> Infer:
+    """Of a score for each class (dimension 1, or 0 if there is no batch) and the number of the true one."""
+
+    def infer(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
+        x, target = inputs[:2]
+        if not dtypes.is_float(x.dtype):
+            raise DTypeError(f"\"{name}\" not implemented for '{x.dtype}': scores are floating point numbers")
+        if dtypes.is_float(target.dtype) or target.dtype == "bool":
+            raise DTypeError(
+                f"expected scalar type Long but found {target.dtype}: a target is either one class number "
+                f"for each row (int64), or probabilities of the input's own shape {list(x.shape)}"
+            )
+        if not x.shape:
+            raise ShapeError(f"{name}: the input has no dimension of classes")
+        want = x.shape[:1] + x.shape[2:] if len(x.shape) > 1 else ()
+        if target.shape != want:
+            if target.shape and want and target.shape[0] != want[0]:
+                raise ShapeError(
+                    f"Expected input batch_size ({x.shape[0]}) to match target batch_size "
+                    f"({target.shape[0]})."
+                )
+            raise ShapeError(
+                f"size mismatch (got input: {list(x.shape)}, target: {list(target.shape)}, "
+                f"wanted a target of shape {list(want)})"
+            )
+        count = x.shape[1] if len(x.shape) > 1 else x.shape[0]
+        if len(inputs) == 3 and inputs[2].shape != (count,):
+            raise ShapeError(
+                f"weight tensor should be defined either for all {count} classes or no classes "
+                f"but got weight tensor of shape: {list(inputs[2].shape)}"
+            )
+        return Spec(_reduced(target.shape, attrs), x.dtype)
+
+    return infer
+
+
+def _like_second(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
+    return inputs[1]
+
+
+def _by_classes(name: str) -> list[Row]:
+    """A loss over classes, and its gradient as a row of its own."""
+    function = f"losses.{name}"
+    return [
+        Row(
+            name,
+            "LossOp",
+            _classes(name),
+            engines(function, function),
+            (lambda g, n: g._apply(f"{name}_grad", *n.inputs, **n.attrs), None, None),
+        ),
+        Row(f"{name}_grad", "LossOp", _like_second, engines(f"{function}_grad", f"{function}_grad")),
+    ]
+
+
+def _mse(g: Any, node: Any, sign: int) -> Any:
+    a, b = node.inputs
+    count = a.numel() if node.attrs["reduction"] == "mean" else 1
+    return (a - b) * (g * (sign * 2 / max(count, 1)))
+
+
+def _spread(g: Any, node: Any) -> Any:
+    """The loss's gradient as it is for one element."""
+    return g / max(node.inputs[0].numel(), 1) if node.attrs["reduction"] == "mean" else g
+
+
+def _bce_by_input(g: Any, node: Any) -> Any:
+    # Where the input is 0 or 1 the slope is infinite; it is kept as large as PyTorch keeps it.
+    p, y = node.inputs
+    return p._apply("binary_cross_entropy_grad", y) * _spread(g, node)
+
+
+def _bce_by_target(g: Any, node: Any) -> Any:
+    p, _ = node.inputs
+    return ((1 - p).log() - p.log()) * _spread(g, node)
+
+
+ROWS = [
+    *_by_classes("cross_entropy"),
+    *_by_classes("nll_loss"),
+    Row(
+        "mse_loss",
+        "LossOp",
+        _pair("mse_loss"),
+        engines("torch.nn.functional.mse_loss", "losses.mse_loss"),
+        (lambda g, n: _mse(g, n, 1), lambda g, n: _mse(g, n, -1)),
+    ),
+    Row(
+        "binary_cross_entropy",
+        "LossOp",
+        _pair("binary_cross_entropy"),
+        engines("losses.binary_cross_entropy", "losses.binary_cross_entropy"),
+        (_bce_by_input, _bce_by_target),
+    ),
+    Row(
+        "binary_cross_entropy_grad",
+        "LossOp",
+        lambda inputs, attrs: inputs[0],
+        engines("losses.binary_cross_entropy_grad", "losses.binary_cross_entropy_grad"),
+    ),
+    Row(
+        "binary_cross_entropy_with_logits",
+        "LossOp",
+        _pair("binary_cross_entropy_with_logits"),
+        engines(
+            "torch.nn.functional.binary_cross_entropy_with_logits", "losses.binary_cross_entropy_with_logits"
+        ),
+        (
+            lambda g, n: (n.inputs[0].sigmoid() - n.inputs[1]) * _spread(g, n),
+            lambda g, n: n.inputs[0] * -_spread(g, n),
+        ),
+    ),
+]

@@ -1,0 +1,31 @@
+"""Dropout and optimizer updates that NumPy and JAX share."""
+
+import math
+from typing import Any
+
+from gt.worker.engine.random import uniform
+
+
+def dropout(xp: Any, x: Any, p: float, seed: int) -> Any:
+    keep = xp.asarray(uniform(x.shape, "float32", seed) >= p)
+    return x * keep * (1 / (1 - p) if p < 1 else 0.0)
+
+
+def weighted_sum(xp: Any, x: Any, y: Any, x_scale: float, y_scale: float) -> Any:
+    return x * x_scale + y * y_scale
+
+
+def average_of_squares(xp: Any, average: Any, gradient: Any, decay: float) -> Any:
+    return average * decay + gradient * gradient * (1 - decay)
+
+
+def adaptive_step(
+    xp: Any, x: Any, direction: Any, squares: Any, rate: float, shrink: float, correction: float, eps: float
+) -> Any:
+    return x * shrink - rate * direction / (xp.sqrt(squares) / correction + eps)
+
+
+def total_norm(xp: Any, *xs: Any, order: float) -> Any:
+    if math.isinf(order):
+        return xp.stack([abs(x).max() for x in xs]).max()
+    return sum((abs(x) ** order).sum() for x in xs) ** (1 / order)

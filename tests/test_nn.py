@@ -1,0 +1,664 @@
+"""Modules, layers and losses: PyTorch's names, PyTorch's numbers, PyTorch's words."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+import gt
+import gt.nn.functional as F
+from gt import nn
+from gt.client import Client
+from gt.errors import DTypeError, ShapeError, StateError, WorkerError
+
+ON_PYTORCH = pytest.mark.parametrize("client", ["pytorch"], indirect=True)
+
+
+def array(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+def close(mine: gt.Tensor, other: torch.Tensor, tolerance: float = 2e-5) -> None:
+    np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=tolerance, atol=tolerance)
+
+
+def grads_agree(ours: nn.Module, theirs: torch.nn.Module, tolerance: float = 5e-5) -> None:
+    expected = dict(theirs.named_parameters())
+    assert {name for name, _ in ours.named_parameters()} == set(expected)
+    for name, parameter in ours.named_parameters():
+        assert parameter.grad is not None, name
+        close(parameter.grad, expected[name].grad, tolerance)  # type: ignore[arg-type]
+
+
+# --- layers ---
+
+LAYERS: list[tuple[str, Callable[[Any], Any], np.ndarray]] = [
+    ("Linear", lambda m: m.Linear(5, 3), array(4, 5)),
+    ("Linear of one row", lambda m: m.Linear(5, 3), array(5)),
+    ("Linear of more dimensions", lambda m: m.Linear(5, 3), array(2, 3, 4, 5)),
+    ("Linear without bias", lambda m: m.Linear(5, 3, bias=False), array(4, 5)),
+    ("Embedding", lambda m: m.Embedding(7, 4), np.array([[1, 2, 6], [0, 1, 1]])),
+    ("Embedding with padding", lambda m: m.Embedding(7, 4, padding_idx=1), np.array([[1, 2], [0, 1]])),
+    ("LayerNorm", lambda m: m.LayerNorm(5), array(2, 3, 5)),
+    ("LayerNorm of two dimensions", lambda m: m.LayerNorm((3, 5)), array(2, 3, 5)),
+    ("LayerNorm without bias", lambda m: m.LayerNorm(5, bias=False), array(2, 3, 5)),
+    ("LayerNorm without affine", lambda m: m.LayerNorm(5, elementwise_affine=False), array(2, 3, 5)),
+    ("RMSNorm", lambda m: m.RMSNorm(5), array(2, 3, 5)),
+    ("RMSNorm with eps", lambda m: m.RMSNorm(5, eps=0.1), array(2, 3, 5)),
+    ("Conv2d", lambda m: m.Conv2d(2, 3, 3), array(2, 2, 6, 5)),
+    (
+        "Conv2d with all",
+        lambda m: m.Conv2d(
+            4, 6, (3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2, bias=False
+        ),
+        array(2, 4, 6, 5),
+    ),
+    ("MaxPool2d", lambda m: m.MaxPool2d(2), array(2, 3, 6, 5)),
+    ("MaxPool2d with padding", lambda m: m.MaxPool2d(3, stride=2, padding=1), array(2, 3, 6, 5)),
+    ("AvgPool2d", lambda m: m.AvgPool2d(2), array(2, 3, 6, 5)),
+    ("Flatten", lambda m: m.Flatten(), array(2, 3, 4)),
+    ("Identity", lambda m: m.Identity(), array(2, 3)),
+    ("Dropout while evaluating", lambda m: m.Dropout(0.5).eval(), array(2, 3)),
+    ("ReLU", lambda m: m.ReLU(), array(2, 3)),
+    ("LeakyReLU", lambda m: m.LeakyReLU(0.1), array(2, 3)),
+    ("ELU", lambda m: m.ELU(0.5), array(2, 3)),
+    ("GELU", lambda m: m.GELU(), array(2, 3)),
+    ("GELU by tanh", lambda m: m.GELU("tanh"), array(2, 3)),
+    ("SiLU", lambda m: m.SiLU(), array(2, 3)),
+    ("Tanh", lambda m: m.Tanh(), array(2, 3)),
+    ("Sigmoid", lambda m: m.Sigmoid(), array(2, 3)),
+    ("Softplus", lambda m: m.Softplus(), array(2, 3)),
+    ("Softmax", lambda m: m.Softmax(dim=1), array(2, 3)),
+    ("LogSoftmax", lambda m: m.LogSoftmax(dim=-1), array(2, 3)),
+    (
+        "Sequential",
+        lambda m: m.Sequential(m.Linear(5, 4), m.Tanh(), m.Sequential(m.Linear(4, 3), m.ReLU())),
+        array(2, 5),
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "x"), [row[1:] for row in LAYERS], ids=[row[0] for row in LAYERS])
+def test_layer_agrees_with_pytorch(client: Client, make: Callable[[Any], Any], x: np.ndarray):
+    ours, theirs = make(nn), make(torch.nn)
+    ours.load_state_dict(theirs.state_dict())
+    wanted = x.dtype.kind == "f"
+    mine, other = gt.from_numpy(x, requires_grad=wanted), torch.from_numpy(x).requires_grad_(wanted)
+    out, expected = ours(mine), theirs(other)
+    assert out.shape == tuple(expected.shape)
+    close(out, expected)
+    if not expected.requires_grad:
+        return
+    weights = array(*out.shape, seed=1)
+    out.backward(gt.from_numpy(weights))
+    expected.backward(torch.from_numpy(weights))
+    if wanted:
+        assert mine.grad is not None
+        close(mine.grad, other.grad, 5e-5)  # type: ignore[arg-type]
+    grads_agree(ours, theirs)
+
+
+@ON_PYTORCH
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("mask", [None, "bool", "float", "each head"])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("own", [True, False], ids=["self", "cross"])
+def test_multihead_attention_agrees_with_pytorch(
+    client: Client, batch_first: bool, mask: str | None, need_weights: bool, own: bool
+):
+    ours, theirs = (m.MultiheadAttention(8, 2, batch_first=batch_first) for m in (nn, torch.nn))
+    ours.load_state_dict(theirs.state_dict())
+    shape = (3, 5, 8) if batch_first else (5, 3, 8)
+    arrays = [array(*shape)] if own else [array(*shape, seed=seed) for seed in range(3)]
+    allowed = {
+        None: None,
+        "bool": np.triu(np.ones((5, 5), bool), 1),
+        "float": array(5, 5, seed=4),
+        "each head": (np.random.default_rng(5).random((6, 5, 5)) < 0.5) & ~np.eye(5, dtype=bool),
+    }[mask]
+    results = []
+    for lib, layer in ((gt, ours), (torch, theirs)):
+        inputs = [lib.from_numpy(a) for a in arrays] * (3 if own else 1)
+        attn_mask = None if allowed is None else lib.from_numpy(allowed)
+        out, weights = layer(*inputs, need_weights=need_weights, attn_mask=attn_mask)
+        (out * lib.from_numpy(array(*shape, seed=6))).sum().backward()
+        results.append((out, weights))
+    (out, weights), (expected, their_weights) = results
+    close(out, expected)
+    assert (weights is None) == (their_weights is None)
+    if weights is not None:
+        close(weights, their_weights)
+    grads_agree(ours, theirs)
+
+
+@ON_PYTORCH
+def test_multihead_attention_without_a_batch_and_without_averaging(client: Client):
+    ours, theirs = (m.MultiheadAttention(8, 2, bias=False) for m in (nn, torch.nn))
+    ours.load_state_dict(theirs.state_dict())
+    x = array(5, 8)
+    out, weights = ours(*[gt.from_numpy(x)] * 3, average_attn_weights=False)
+    expected, their_weights = theirs(*[torch.from_numpy(x)] * 3, average_attn_weights=False)
+    close(out, expected)
+    close(weights, their_weights)
+
+
+def test_dropout_drops_a_share_and_keeps_the_mean(client: Client):
+    gt.manual_seed(0)
+    x = gt.ones(100, 100, requires_grad=True)
+    out = nn.Dropout(0.25)(x)
+    values = out.detach().numpy()
+    assert set(np.unique(values)) == {0, np.float32(1 / 0.75)}
+    assert (values == 0).mean() == pytest.approx(0.25, abs=0.02)
+    out.sum().backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), values)  # what was dropped gets no gradient
+
+
+def test_dropout_is_repeatable_and_never_the_same_twice(client: Client):
+    x = gt.ones(50)
+    gt.manual_seed(3)
+    first, second = F.dropout(x).tolist(), F.dropout(x).tolist()
+    gt.manual_seed(3)
+    assert F.dropout(x).tolist() == first
+    assert first != second
+    assert F.dropout(x, 0.0) is x
+    assert F.dropout(x, training=False) is x
+    assert not any(F.dropout(x, 1.0).tolist())
+    with pytest.raises(ValueError, match="has to be between 0 and 1, but got 1.5"):
+        nn.Dropout(1.5)
+
+
+# --- losses ---
+
+LOSSES: list[tuple[str, dict[str, Any]]] = [
+    ("MSELoss", {}),
+    ("L1Loss", {}),
+    ("SmoothL1Loss", {"beta": 0.5}),
+    ("HuberLoss", {"delta": 0.5}),
+    ("BCELoss", {}),
+    ("BCEWithLogitsLoss", {}),
+    ("KLDivLoss", {}),
+    ("KLDivLoss", {"log_target": True}),
+]
+
+
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")  # PyTorch's, of the KLDivLoss
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("name", "settings"), LOSSES, ids=lambda v: v if isinstance(v, str) else str(v))
+def test_loss_agrees_with_pytorch(client: Client, name: str, settings: dict[str, Any], reduction: str):
+    rng = np.random.default_rng(0)
+    x, y = rng.random((4, 3), np.float32), rng.random((4, 3), np.float32)
+    mine = gt.from_numpy(x, requires_grad=True), gt.from_numpy(y, requires_grad=name != "KLDivLoss")
+    other = torch.from_numpy(x).requires_grad_(), torch.from_numpy(y).requires_grad_(name != "KLDivLoss")
+    loss = getattr(nn, name)(reduction=reduction, **settings)(*mine)
+    expected = getattr(torch.nn, name)(reduction=reduction, **settings)(*other)
+    close(loss, expected)
+    loss.sum().backward()
+    expected.sum().backward()
+    for a, b in zip(mine, other, strict=True):
+        if b.grad is not None:
+            assert a.grad is not None
+            close(a.grad, b.grad)
+
+
+@ON_PYTORCH
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 3, 5)], ids=str)
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cross_entropy_of_probabilities_agrees_with_pytorch(
+    client: Client, reduction: str, shape: tuple[int, ...], smoothing: float, weighted: bool
+):
+    x, y = array(*shape), np.abs(array(*shape, seed=1))
+    weight = np.array([1, 2, 0.5], np.float32)
+    results = []
+    for lib in (gt, torch):
+        scores = lib.from_numpy(x).requires_grad_()
+        loss = lib.nn.functional.cross_entropy(
+            scores,
+            lib.from_numpy(y),
+            lib.from_numpy(weight) if weighted else None,
+            reduction=reduction,
+            label_smoothing=smoothing,
+        )
+        loss.sum().backward()
+        results.append((loss, scores.grad))
+    for mine, other in zip(*results, strict=True):
+        close(mine, other)
+
+
+@ON_PYTORCH
+def test_binary_losses_take_weights(client: Client):
+    x, y, w, pos = (
+        array(4, 3),
+        (array(4, 3, seed=1) > 0).astype("float32"),
+        np.abs(array(4, 3, seed=2)),
+        array(3),
+    )
+    results = []
+    for lib in (gt, torch):
+        f, (scores, truth, weight, positive) = lib.nn.functional, map(lib.from_numpy, (x, y, w, abs(pos)))
+        scores.requires_grad_()
+        loss = f.binary_cross_entropy_with_logits(scores, truth, weight, pos_weight=positive)
+        loss = loss + f.binary_cross_entropy(scores.sigmoid(), truth, weight)
+        loss.backward()
+        results.append((loss, scores.grad))
+    for mine, other in zip(*results, strict=True):
+        close(mine, other)
+
+
+def test_losses_stay_finite_at_the_edges(client: Client):
+    p = gt.tensor([0.0, 1.0, 0.0, 1.0], requires_grad=True)
+    loss = nn.binary_cross_entropy(p, gt.tensor([0.0, 1.0, 1.0, 0.0]), reduction="none")
+    loss.sum().backward()
+    assert loss.tolist() == [0, 0, 100, 100]
+    theirs = torch.tensor([0.0, 1.0, 0.0, 1.0], requires_grad=True)
+    torch.nn.functional.binary_cross_entropy(
+        theirs, torch.tensor([0.0, 1.0, 1.0, 0.0]), reduction="sum"
+    ).backward()
+    assert p.grad is not None
+    close(p.grad, theirs.grad)  # type: ignore[arg-type]
+    x = gt.tensor([[1e4, -1e4]], requires_grad=True)
+    loss = nn.cross_entropy_loss(x, gt.tensor([0]))
+    loss.backward()
+    assert loss.item() == 0
+    assert x.grad is not None
+    assert x.grad.tolist() == [[0, 0]]
+
+
+def test_everything_ignored_is_nan_as_in_pytorch(client: Client):
+    x = gt.tensor([[1.0, 2.0]], requires_grad=True)
+    assert np.isnan(nn.cross_entropy_loss(x, gt.tensor([-100])).item())
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: nn.cross_entropy_loss(gt.ones(3, 2), gt.zeros(4, dtype="int64")),
+            ShapeError,
+            "Expected input batch_size (3) to match target batch_size (4).",
+        ),
+        (
+            lambda: nn.cross_entropy_loss(gt.ones(3, 2), gt.zeros(3)),
+            DTypeError,
+            "expected scalar type Long but found float32",
+        ),
+        (
+            lambda: nn.cross_entropy_loss(gt.ones(3, 2), gt.zeros(3, dtype="int64"), weight=gt.ones(3)),
+            ShapeError,
+            "weight tensor should be defined either for all 2 classes",
+        ),
+        (
+            lambda: nn.binary_cross_entropy(gt.ones(3), gt.ones(2)),
+            ShapeError,
+            "Using a target size ([2]) that is different to the input size ([3])",
+        ),
+        (
+            lambda: F.binary_cross_entropy_with_logits(gt.ones(3), gt.ones(2)),
+            ShapeError,
+            "Target size ([2]) must be the same as input size ([3])",
+        ),
+        (lambda: nn.mse_loss(gt.ones(3), gt.ones(3), "average"), ValueError, "average is not a valid value"),
+        (
+            lambda: nn.Linear(3, 2)(gt.ones(4, 5)),
+            ShapeError,
+            "mat1 and mat2 shapes cannot be multiplied (4x5 and 3x2)",
+        ),
+        (lambda: nn.MultiheadAttention(5, 2), ValueError, "embed_dim must be divisible by num_heads"),
+        (lambda: nn.Conv2d(3, 4, 3, groups=2), ValueError, "in_channels must be divisible by groups"),
+        (lambda: nn.Embedding(3, 2, padding_idx=3), ValueError, "Padding_idx must be within num_embeddings"),
+        (lambda: nn.Module()(1), NotImplementedError, 'missing the required "forward" function'),
+        (lambda: nn.Sequential(gt.ones(1)), TypeError, "is not a Module subclass"),  # type: ignore[arg-type]
+        (lambda: nn.Linear(3, 2).to("int64"), DTypeError, "only accepts floating point dtypes"),
+    ],
+)
+def test_mistakes_are_said_at_once_in_pytorchs_words(
+    call: Callable[[], Any], error: type[Exception], message: str
+):
+    with pytest.raises(error, match=re.escape(message)):
+        call()
+
+
+def test_a_class_that_does_not_exist_is_an_error_when_the_loss_is_read(client: Client):
+    loss = nn.cross_entropy_loss(gt.ones(1, 2), gt.tensor([5]))
+    with pytest.raises(WorkerError, match=r"test_nn\.py:\d+.*Target 5 is out of bounds"):
+        loss.item()
+
+
+def test_different_shapes_are_stretched_with_a_warning_at_the_users_line():
+    with pytest.warns(
+        UserWarning, match=r"target size \(\[3\]\) that is different to the input size"
+    ) as seen:
+        loss = nn.MSELoss()(gt.ones(3, 1), gt.zeros(3))
+    assert Path(seen[0].filename).name == "test_nn.py"
+    assert loss.item() == 1
+
+
+# --- modules ---
+
+
+class Plain(nn.Module):
+    """Parameters everywhere, and no call of super().__init__()."""
+
+    def __init__(self) -> None:
+        self.layers = [nn.Linear(2, 2), [nn.Linear(2, 1, bias=False)]]
+        self.heads = {"left": nn.Linear(2, 3)}
+        self.scale = nn.Parameter(gt.ones(2))
+        self.shared = self.scale
+        self.constant = gt.ones(2)
+        self.free = (nn.Parameter(gt.zeros(1)), 7)
+
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
+        return self.layers[0](x) * self.scale  # type: ignore[operator]
+
+
+def test_parameters_are_found_where_they_are_kept():
+    assert [name for name, _ in Plain().named_parameters()] == [
+        *("scale", "free.0", "layers.0.weight", "layers.0.bias", "layers.1.0.weight"),
+        *("heads.left.weight", "heads.left.bias"),
+    ]
+    assert Plain()(gt.ones(1, 2)).shape == (1, 2)
+
+
+class AsInTheSpecification(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(10, 20)
+        self.fc2 = nn.Linear(20, 1)
+        self.extra = gt.ones(3, requires_grad=True)
+        self._parameters = self.fc1.parameters() + self.fc2.parameters() + [self.extra]
+
+    def forward(self, x: gt.Tensor) -> gt.Tensor:
+        return self.fc2(self.fc1(x).relu())
+
+
+def test_a_users_own_list_of_parameters_adds_what_was_not_found():
+    model = AsInTheSpecification()
+    assert [name for name, _ in model.named_parameters()] == [
+        *("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "_parameters.4")
+    ]
+    assert isinstance(model.parameters(), list)
+    assert len({id(p) for p in model.parameters()}) == 5
+    assert len(nn.Sequential(model, model).parameters()) == 5
+    fresh = AsInTheSpecification()
+    fresh.load_state_dict(model.state_dict())
+    assert fresh.fc1.weight.tolist() == model.fc1.weight.tolist()
+
+
+def test_names_are_those_of_pytorch():
+    def build(m: Any) -> Any:
+        block = m.Sequential(m.Linear(4, 4), m.ReLU())
+        model = m.ModuleList([block, m.ModuleDict({"norm": m.LayerNorm(4)}), block])
+        model.register_buffer("mask", (gt if m is nn else torch).ones(2))
+        return model
+
+    ours, theirs = build(nn), build(torch.nn)
+    assert [n for n, _ in ours.named_parameters()] == [n for n, _ in theirs.named_parameters()]
+    assert [n for n, _ in ours.named_modules()] == [n for n, _ in theirs.named_modules()]
+    assert [n for n, _ in ours.named_children()] == [n for n, _ in theirs.named_children()]
+    assert [n for n, _ in ours.named_buffers()] == [n for n, _ in theirs.named_buffers()]
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert len(ours) == 3
+    assert ours[0] is ours[2]
+    assert ours[1]["norm"] is ours.get_submodule("1.norm")
+
+
+def test_a_module_that_refers_to_its_parent_is_no_problem():
+    parent, child = nn.Module(), nn.Linear(1, 1)
+    parent.child, child.parent = child, parent  # type: ignore[attr-defined]
+    assert len(parent.parameters()) == 2
+    assert len(list(parent.modules())) == 2
+
+
+def test_training_and_evaluation_reach_every_module():
+    model = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Dropout()))
+    assert all(module.training for module in model.modules())
+    assert model.eval() is model
+    assert not any(module.training for module in model.modules())
+    assert all(module.training for module in model.train().modules())
+
+
+def test_apply_freeze_and_zero_grad(client: Client):
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    seen = []
+    model.apply(lambda module: seen.append(type(module).__name__))
+    assert seen == ["Linear", "Linear", "Sequential"]
+    model[0].requires_grad_(False)
+    model(gt.ones(1, 2)).sum().backward()
+    assert model[0].weight.grad is None
+    assert model[1].weight.grad is not None
+    model.zero_grad(set_to_none=False)
+    assert model[1].weight.grad.tolist() == [[0, 0], [0, 0]]
+    model.zero_grad()
+    assert model[1].weight.grad is None
+
+
+def test_dtypes_change_in_place(client: Client):
+    layer = nn.Linear(2, 2)
+    weight = layer.weight
+    assert layer.half() is layer
+    assert layer.weight is weight
+    assert weight.dtype == "float16"
+    assert layer(gt.ones(1, 2, dtype="float16")).dtype == "float16"
+    assert layer.float().weight.dtype == "float32"
+    assert layer.double().bias.dtype == "float64"  # type: ignore[union-attr]
+
+
+def test_the_tree_is_readable():
+    model = nn.Sequential(nn.Linear(2, 3, bias=False), nn.Sequential(nn.GELU(), nn.Dropout(0.1)))
+    assert repr(model) == (
+        "Sequential(\n"
+        "  (0): Linear(in_features=2, out_features=3, bias=False)\n"
+        "  (1): Sequential(\n"
+        "    (0): GELU(approximate='none')\n"
+        "    (1): Dropout(p=0.1)\n"
+        "  )\n"
+        ")"
+    )
+    assert repr(nn.Parameter(gt.ones(1))) == "Parameter containing:\ntensor([1.], requires_grad=True)"
+
+
+def test_buffers_are_state_but_are_not_learned():
+    module = nn.Module()
+    module.register_buffer("mean", gt.zeros(2))
+    module.register_buffer("cache", gt.zeros(3), persistent=False)
+    assert not module.parameters()
+    assert [name for name, _ in module.named_buffers()] == ["mean", "cache"]
+    assert list(module.state_dict()) == ["mean"]
+    with pytest.raises(KeyError, match="attribute 'forward' already exists"):
+        module.register_buffer("forward", gt.zeros(1))
+
+
+# --- state ---
+
+
+def test_a_state_is_what_the_model_was_then(client: Client):
+    layer = nn.Linear(2, 2)
+    state = layer.state_dict()
+    before = state["weight"].tolist()
+    nn.init.zeros_(layer.weight)
+    assert state["weight"].tolist() == before
+    assert not any(value.requires_grad for value in state.values())
+    layer.load_state_dict(state)
+    assert layer.weight.tolist() == before
+    assert layer.weight.requires_grad
+
+
+def test_a_state_that_does_not_fit_says_why_and_changes_nothing():
+    model = nn.Sequential(nn.Linear(2, 3))
+    before = model[0].weight.tolist()
+    wrong = {"0.weight": gt.zeros(2, 2), "1.weight": gt.zeros(1)}
+    with pytest.raises(StateError) as caught:
+        model.load_state_dict(wrong)
+    assert str(caught.value) == (
+        "Error(s) in loading state_dict for Sequential:\n"
+        '\tUnexpected key(s) in state_dict: "1.weight". \n'
+        '\tMissing key(s) in state_dict: "0.bias". \n'
+        "\tsize mismatch for 0.weight: copying a param with shape [2, 2] from checkpoint, the shape in "
+        "current model is [3, 2]."
+    )
+    assert isinstance(caught.value, RuntimeError)
+    assert model[0].weight.tolist() == before
+    keys = model.load_state_dict({"0.bias": gt.ones(3), "x": gt.ones(1)}, strict=False)
+    assert keys == (["0.weight"], ["x"])
+    assert model[0].bias.tolist() == [1, 1, 1]
+
+
+@ON_PYTORCH
+def test_pytorchs_weights_load_in_any_dtype(client: Client):
+    theirs = torch.nn.Linear(3, 2)
+    ours = nn.Linear(3, 2)
+    ours.load_state_dict(theirs.state_dict())
+    close(ours.weight, theirs.weight, 0)
+    ours.load_state_dict({name: value.detach().numpy() for name, value in theirs.named_parameters()})
+    close(ours.bias, theirs.bias, 0)  # type: ignore[arg-type]
+    theirs = theirs.bfloat16()
+    ours.bfloat16().load_state_dict(theirs.state_dict())
+    assert ours.weight.dtype == "bfloat16"
+    assert ours.weight.tolist() == theirs.weight.tolist()
+
+
+DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
+
+
+@ON_PYTORCH
+def test_files_of_every_dtype_go_both_ways(client: Client, tmp_path: Path):
+    theirs = {d: torch.tensor([[0.0, 1.0, 2.5]]).to(getattr(torch, d)) for d in DTYPES}
+    theirs |= {"empty": torch.zeros(0, 3), "number": torch.tensor(2.5)}
+    safetensors.torch.save_file(theirs, tmp_path / "theirs.safetensors")
+    ours = gt.load(tmp_path / "theirs.safetensors")
+    assert set(ours) == set(theirs)
+    for name, value in ours.items():
+        assert f"torch.{value.dtype}" == str(theirs[name].dtype)
+        assert (value.shape, value.tolist()) == (tuple(theirs[name].shape), theirs[name].tolist())
+
+    gt.save(ours, tmp_path / "ours.safetensors")
+    back = safetensors.torch.load_file(tmp_path / "ours.safetensors")
+    assert set(back) == set(theirs)
+    assert all(back[name].dtype == value.dtype and back[name].equal(value) for name, value in theirs.items())
+
+
+def test_a_model_is_saved_and_loaded(client: Client, tmp_path: Path):
+    model, other = (nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3)) for _ in range(2))
+    gt.save(model, tmp_path / "model.safetensors")
+    other.load_state_dict(gt.load(tmp_path / "model.safetensors"))
+    for mine, loaded in zip(model.parameters(), other.parameters(), strict=True):
+        assert mine.tolist() == loaded.tolist()
+
+
+def test_what_cannot_be_saved_says_so(tmp_path: Path):
+    with pytest.raises(StateError, match="'hook' is a function: a file holds tensors"):
+        gt.save({"hook": lambda: None}, tmp_path / "x.safetensors")
+
+
+# --- initial values ---
+
+
+def _spread(values: gt.Tensor) -> tuple[float, float, float, float]:
+    numbers = values.detach().numpy()
+    return float(numbers.mean()), float(numbers.std()), float(numbers.min()), float(numbers.max())
+
+
+INITS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("uniform_", (-2.0, 3.0), {}),
+    ("normal_", (1.0, 2.0), {}),
+    ("trunc_normal_", (), {"std": 1.5, "a": -1.0, "b": 2.0}),
+    ("kaiming_uniform_", (), {"a": 5**0.5}),
+    ("kaiming_uniform_", (), {"mode": "fan_out", "nonlinearity": "relu"}),
+    ("kaiming_normal_", (), {"nonlinearity": "tanh"}),
+    ("xavier_uniform_", (2.0,), {}),
+    ("xavier_normal_", (), {}),
+    ("eye_", (), {}),
+    ("constant_", (3.0,), {}),
+    ("zeros_", (), {}),
+    ("ones_", (), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "settings"), INITS)
+def test_initial_values_have_pytorchs_distribution(
+    name: str, args: tuple[Any, ...], settings: dict[str, Any]
+):
+    gt.manual_seed(0)
+    torch.manual_seed(0)
+    ours, theirs = gt.zeros(300, 200), torch.zeros(300, 200)
+    assert getattr(nn.init, name)(ours, *args, **settings) is ours
+    getattr(torch.nn.init, name)(theirs, *args, **settings)
+    expected = (theirs.mean().item(), theirs.std().item(), theirs.min().item(), theirs.max().item())
+    scale = max(abs(value) for value in expected)
+    wide = "normal" in name and "trunc" not in name  # the largest of many normal numbers varies
+    assert _spread(ours)[:2] == pytest.approx(expected[:2], abs=0.02 * scale)
+    assert _spread(ours)[2:] == pytest.approx(expected[2:], abs=(0.3 if wide else 0.02) * scale)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: m.Linear(400, 300),
+        lambda m: m.Embedding(300, 200),
+        lambda m: m.Conv2d(30, 40, 5),
+        lambda m: m.LayerNorm(50),
+        lambda m: m.MultiheadAttention(120, 4),
+    ],
+)
+def test_layers_begin_with_pytorchs_distributions(make: Callable[[Any], Any]):
+    gt.manual_seed(0)
+    torch.manual_seed(0)
+    expected = dict(make(torch.nn).named_parameters())
+    for name, parameter in make(nn).named_parameters():
+        theirs = expected[name]
+        scale = max(theirs.abs().max().item(), 1e-9)
+        mine, other = _spread(parameter), theirs.detach().numpy()
+        few = 0.2 if other.size < 1000 else 0.05
+        assert mine[0] == pytest.approx(other.mean(), abs=few * scale), name
+        assert mine[1] == pytest.approx(other.std(), abs=few * scale), name
+
+
+def test_a_seed_makes_a_model_repeatable():
+    models = []
+    for _ in range(2):
+        gt.manual_seed(7)
+        models.append(nn.Linear(3, 3).weight.tolist())
+    assert models[0] == models[1]
+    assert nn.Linear(3, 3).weight.tolist() != models[0]
+
+
+# --- where it is ---
+
+
+def test_it_can_be_imported_by_every_name():
+    import gt.nn.init
+    import gt.nn.utils
+    import gt.optim.lr_scheduler
+    from gt.client import nn as of_client
+    from gt.client import optim as optim_of_client
+
+    assert of_client.Linear is gt.nn.Linear
+    assert optim_of_client.SGD is gt.optim.SGD
+    assert gt.nn.functional.cross_entropy is nn.cross_entropy_loss
+    assert gt.optim.lr_scheduler.StepLR is optim_of_client.lr_scheduler.StepLR
+
+
+@ON_PYTORCH
+def test_a_training_step_of_a_small_network_is_few_instructions(client: Client):
+    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
+    optimizer = gt.optim.SGD(model.parameters(), lr=0.1)
+    x, y = gt.randn(64, 784), gt.zeros(64, dtype="int64")
+
+    def step() -> None:
+        optimizer.zero_grad()
+        nn.cross_entropy_loss(model(x), y).backward()
+        optimizer.step()
+
+    step()
+    before = client.next_id()
+    step()
+    # Forward 4; backward 1 to begin, 1 for the loss, 2 for the relu, 1 for an input, 3 for each weight and
+    # bias; 4 updates.
+    assert client.next_id() - before - 1 <= 19
