@@ -38,7 +38,10 @@ SAMPLES: list[Sample] = [
         _row(
             "adaptive_step",
             lambda x, m, v: x * 0.5 - 0.1 * m / (v.sqrt() / 0.3 + 1e-3),
-            **{"rate": 0.1, "shrink": 0.5, "correction": 0.3, "eps": 1e-3},
+            rate=0.1,
+            shrink=0.5,
+            correction=0.3,
+            eps=1e-3,
         ),
         (signed(4), signed(4), floats(4)),
     ),

@@ -53,6 +53,7 @@ class Module:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What `forward` computes."""
         return self.forward(*args, **kwargs)
 
     # --- what is inside ---

@@ -95,7 +95,7 @@ def nll_loss_grad(
 
 
 def _check(index: Any, count: int) -> None:
-    if index.size and not (0 <= int(index.min()) and int(index.max()) < count):
+    if index.size and not (int(index.min()) >= 0 and int(index.max()) < count):
         raise IndexError(f"Target {int(index.max())} is out of bounds.")
 
 
@@ -104,7 +104,7 @@ def mse_loss(xp: Any, x: Any, y: Any, *, reduction: str) -> Any:
 
 
 def binary_cross_entropy(xp: Any, p: Any, y: Any, *, reduction: str) -> Any:
-    if p.size and not (0 <= float(p.min()) and float(p.max()) <= 1):
+    if p.size and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("all elements of input should be between 0 and 1")
     logs, others = xp.maximum(xp.log(p), -100), xp.maximum(xp.log1p(-p), -100)
     return _reduce(xp, -(y * logs + (1 - y) * others), reduction)
