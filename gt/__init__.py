@@ -19,6 +19,7 @@ from gt.client.functions.activations import *
 from gt.client.functions.convolution import *
 from gt.client.functions.creation import *
 from gt.client.functions.elementwise import *
+from gt.client.functions.exchange import *
 from gt.client.functions.indexing import *
 from gt.client.functions.logic import *
 from gt.client.functions.normalization import *

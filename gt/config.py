@@ -15,7 +15,6 @@ prints nothing.
 
 import os
 import sys
-from collections.abc import Iterable
 
 
 def flag(name: str) -> bool:
@@ -29,14 +28,10 @@ def verbose(message: str) -> None:
         print(f"[gt] {message}", file=sys.stderr)
 
 
-def debug(layer: str, events: Iterable[object], prefix: str = "") -> None:
-    """Print what a layer ('client', 'dispatcher' or 'worker') does, if the user asked for that layer.
-
-    Called once a batch: looking up an environment variable costs more than carrying out a small op.
-    """
+def debug(layer: str, message: str) -> None:
+    """Print what a layer ('client', 'dispatcher', 'worker' or 'compile') does, if the user asked for it."""
     if flag(f"GT_DEBUG_{layer.upper()}"):
-        for event in events:
-            print(f"[gt {layer}] {prefix}{event}", file=sys.stderr)
+        print(f"[gt {layer}] {message}", file=sys.stderr)
 
 
 def workers() -> int | None:

@@ -3,6 +3,7 @@
     GTError
     ├── ShapeError      shapes do not fit; raised at once, in PyTorch's words   (also a RuntimeError)
     ├── DimensionError  no such dimension; raised at once                       (also an IndexError)
+    ├── ArgumentError   an argument makes no sense; raised at once                (also a RuntimeError)
     ├── DTypeError      an op does not take this dtype; raised at once          (also a RuntimeError)
     ├── GraphError      backward() on a graph that cannot be differentiated     (also a RuntimeError)
     ├── StateError      saved values do not fit a model, or cannot be saved     (also a RuntimeError)
@@ -25,6 +26,10 @@ class ShapeError(GTError, RuntimeError):
 
 class DimensionError(GTError, IndexError):
     """A dimension was named that the tensor does not have."""
+
+
+class ArgumentError(GTError, RuntimeError):
+    """An argument was given that the operation cannot work with, such as a negative deviation."""
 
 
 class DTypeError(GTError, RuntimeError):

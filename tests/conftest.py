@@ -39,6 +39,16 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 @pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
+    """A server in this process that `gt.*` uses, for looking inside."""
+    server = LocalServer()
+    client = Client(LocalConnection(server))
+    monkeypatch.setattr(session_module, "_current", client)
+    yield server
+    client.close()
+
+
+@pytest.fixture
 def no_launches() -> Iterator[None]:
     """Start from no launches, and put those of other tests back."""
     before = list(triton_viz.launches)

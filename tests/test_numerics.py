@@ -14,9 +14,8 @@ from gt.client import Client
 from gt.errors import DimensionError, DTypeError, ShapeError
 from gt.ops import TABLE, dtypes
 from gt.transport.arrays import numpy_dtype
-from gt.worker.engine.base import load_engine
 from tests.samples import SAMPLES, Sample
-from tests.samples.base import dtype_name, from_torch, ints, to_torch, tolerance
+from tests.samples.base import assert_same, dtype_name, ints, to_torch
 from tests.samples.elementwise import ARITHMETIC, MATH, PAIRS
 from tests.samples.logic import BITS, COMPARISONS, TRUTHS
 
@@ -33,16 +32,6 @@ def test_op_agrees_with_pytorch(client: Client, sample: Sample):
     ours = sample.call(*(gt.from_numpy(a) for a in sample.arrays))
     theirs = sample.call(*(to_torch(a) for a in sample.arrays))
     assert_same(ours, theirs)
-
-
-def assert_same(ours: gt.Tensor, theirs: torch.Tensor) -> None:
-    """Two libraries' tensors have the same shape, dtype and values."""
-    name, expected = dtype_name(theirs.dtype), from_torch(theirs)
-    assert (ours.shape, ours.dtype) == (tuple(theirs.shape), name), "inferred on the client"
-    sent = ours._value.client.fetch(ours.id)
-    assert (sent.shape, sent.dtype.name) == (ours.shape, ours.dtype), "computed by the engine"
-    close = tolerance(name)
-    np.testing.assert_allclose(np.asarray(ours), expected, rtol=close, atol=close)
 
 
 def test_addition(client: Client):
@@ -158,66 +147,6 @@ def test_a_device_makes_no_difference(client: Client):
     assert gt.zeros(2, device="cuda").to("cuda", "float64").dtype == gt.float64
     with pytest.raises(TypeError, match="unexpected keyword argument 'color'"):
         x.to(color="red")
-
-
-def test_creation_agrees_with_pytorch(client: Client):
-    pairs = [
-        (gt.zeros(2, 3), torch.zeros(2, 3)),
-        (gt.ones((2,), dtype="int64"), torch.ones((2,), dtype=torch.int64)),
-        (gt.full((2, 2), 7), torch.full((2, 2), 7)),
-        (gt.full((2, 2), 0.5), torch.full((2, 2), 0.5)),
-        (gt.full((2,), True), torch.full((2,), True)),
-        (gt.arange(5), torch.arange(5)),
-        (gt.arange(1, 2, 0.25), torch.arange(1, 2, 0.25)),
-        (gt.arange(5, 0, -2), torch.arange(5, 0, -2)),
-        (gt.tensor([1.5, 2]), torch.tensor([1.5, 2])),
-        (gt.tensor([[1, 2], [3, 4]]), torch.tensor([[1, 2], [3, 4]])),
-        (gt.tensor(True), torch.tensor(True)),
-        (gt.tensor(np.float64(1.5)), torch.tensor(np.float64(1.5))),
-        (gt.tensor(torch.ones(2, dtype=torch.float64)), torch.ones(2, dtype=torch.float64)),
-        (gt.zeros(np.int64(2), 3), torch.zeros(2, 3)),
-    ]
-    for ours, theirs in pairs:
-        expected = theirs.numpy()
-        assert (ours.shape, ours.dtype) == (expected.shape, expected.dtype.name)
-        np.testing.assert_array_equal(ours.numpy(), expected)
-
-
-def test_random_numbers_are_the_same_on_every_engine_and_fit_their_distribution():
-    engines = [load_engine(name) for name in ("numpy", "pytorch", "jax")]
-    expected = {
-        ("rand", ()): (0.5, 12**-0.5),
-        ("randn", ()): (0.0, 1.0),
-        ("randint", (("low", -50), ("high", 51))): (0.0, (101**2 / 12) ** 0.5),
-        ("bernoulli", (("p", 0.25),)): (0.25, (3 / 16) ** 0.5),
-    }
-    for (op, attrs), (mean, deviation) in expected.items():
-        for dtype in ("float32", "bfloat16"):
-            call = {"shape": (100, 100), "dtype": dtype, "seed": 7, **dict(attrs)}
-            one, *others = (engine.get(engine.run(op, [], call)).astype("float64") for engine in engines)
-            for other in others:
-                np.testing.assert_array_equal(one, other)
-            assert abs(one.mean() - mean) < 0.03 * deviation
-            assert abs(one.std() - deviation) < 0.03 * deviation
-    assert (
-        len(np.unique(engines[0].run("randn", [], {"shape": (100, 100), "dtype": "float32", "seed": 7})))
-        > 9_900
-    )
-
-
-def test_a_shuffle_holds_every_number_once(client: Client):
-    shuffled = gt.randperm(100)
-    assert shuffled.dtype == gt.int64
-    assert sorted(shuffled.tolist()) == list(range(100)) != shuffled.tolist()
-
-
-def test_a_seed_repeats_the_random_numbers_and_two_draws_differ(client: Client):
-    gt.manual_seed(3)
-    first, second = gt.randn(5), gt.randn(5)
-    gt.manual_seed(3)
-    again = gt.randn(5)
-    np.testing.assert_array_equal(first.numpy(), again.numpy())
-    assert not (first == second).numpy().any()
 
 
 @pytest.mark.parametrize(

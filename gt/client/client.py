@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gt import config
 from gt.errors import ConnectionLost, WorkerError
 from gt.transport import protocol
+from gt.transport.describe import debug
 
 BATCH = 128
 """How many tensors are made, at the most, before the stream is sent on."""
@@ -47,6 +47,10 @@ class Connection(Protocol):
 
     def get_dispatcher_stats(self) -> dict[str, Any]:
         """The dispatcher's statistics."""
+        ...
+
+    def last(self) -> None:
+        """What is sent from now on is the last, and nobody will ask for data."""
         ...
 
     def close(self) -> None:
@@ -108,7 +112,7 @@ class Client:
         size = len(self._pending)
         batch = self._pending[:size]
         del self._pending[:size]
-        config.debug("client", batch)
+        debug("client", batch)
         return batch
 
     def _flush_regularly(self) -> None:
@@ -170,6 +174,7 @@ class Client:
         """Send what is pending, and leave."""
         if not self._closed.is_set():
             self._closed.set()
+            self.connection.last()
             try:
                 self.flush()
             finally:

@@ -7,6 +7,7 @@ A mask is an index by the positions of its true elements. How many there are dec
 is a tensor has to be read: that waits for it.
 """
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -154,8 +155,8 @@ def _entry(entry: Any) -> Any:
             return array.item()
         return array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)
     try:
-        return entry.__index__()
-    except AttributeError:
+        return operator.index(entry)
+    except TypeError:
         raise DimensionError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
             f"indices (got {type(entry).__name__})"

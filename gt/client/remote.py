@@ -125,6 +125,9 @@ class RemoteConnection:
         assert isinstance(reply, protocol.Stats)
         return reply
 
+    def last(self) -> None:
+        """What is sent from now on is the last."""
+
     def close(self) -> None:
         """Leave."""
         try:

@@ -8,6 +8,8 @@ import numpy as np
 from gt.client.autograd import GRAPH, Hook, HookHandle, Leaf, TapeNode
 from gt.client.base import Number, TensorBase, create, leaf, upload
 from gt.client.methods.creation import CreationMethods
+from gt.client.methods.display import DisplayMethods
+from gt.client.methods.exchange import ExchangeMethods
 from gt.client.methods.in_place import InPlaceMethods
 from gt.client.methods.indexing import IndexMethods
 from gt.client.methods.products import ProductMethods
@@ -17,7 +19,16 @@ from gt.errors import GraphError, ShapeError
 from gt.ops import dtypes
 
 
-class Tensor(InPlaceMethods, ReductionMethods, ShapeMethods, IndexMethods, ProductMethods, CreationMethods):
+class Tensor(
+    InPlaceMethods,
+    ReductionMethods,
+    ShapeMethods,
+    IndexMethods,
+    ProductMethods,
+    CreationMethods,
+    DisplayMethods,
+    ExchangeMethods,
+):
     """A PyTorch-like tensor. Operations return at once; reading the data waits for it.
 
     >>> a = gt.tensor([1, 2, 3])
@@ -247,14 +258,6 @@ class Tensor(InPlaceMethods, ReductionMethods, ShapeMethods, IndexMethods, Produ
         if not self.shape:
             raise TypeError("len() of a 0-d tensor")
         return self.shape[0]
-
-    def __repr__(self) -> str:
-        values = np.array2string(self._fetch(), separator=", ", prefix="tensor(")
-        name = self._value.spec.dtype
-        usual = name in ("float32", "int64", "bool")
-        dtype = "" if usual else f", dtype={self.dtype!r}"
-        grad = ", requires_grad=True" if self.requires_grad else ""
-        return f"tensor({values}{dtype}{grad})"
 
 
 TensorBase.kind = Tensor

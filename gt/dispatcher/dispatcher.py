@@ -16,6 +16,7 @@ from gt.dispatcher.instruction_stream import InstructionStream
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.errors import ProtocolError
 from gt.transport import modifiers as streams
+from gt.transport.describe import debug
 from gt.transport.protocol import CreateTensor, Failed, GetData, LocalInstruction, Op, Site, Upload
 
 NO_WORKER_SECONDS = 10.0
@@ -69,6 +70,8 @@ class Dispatcher:
         self._in_flight: dict[int, Chunk] = {}
         self._sequence = itertools.count()
         self._pumping = False
+        self._bytes_sent = 0
+        """How much data clients have read."""
 
     # --- workers come and go ---
 
@@ -101,6 +104,8 @@ class Dispatcher:
                 chunk.session.link.ack(chunk.ends)
         for session in list(share.sessions):
             self._assign(session)
+            if session.share is None:
+                session.fail_queued()
         self.pump()
 
     def _assign(self, session: Session) -> None:
@@ -117,7 +122,7 @@ class Dispatcher:
         self._assign(session)
         self.stream.follow_config()
         self.stream.add("CONNECT", f"CLIENT {name}", name)
-        config.debug("dispatcher", [f"client {name} connected"])
+        config.debug("dispatcher", f"client {name} connected")
         return name
 
     def disconnect(self, client: str) -> None:
@@ -131,7 +136,7 @@ class Dispatcher:
         for worker in self.workers.values():
             worker.forget(client)
         self.stream.add("DISCONNECT", f"CLIENT {client}", client)
-        config.debug("dispatcher", [f"client {client} disconnected"])
+        config.debug("dispatcher", f"client {client} disconnected")
         self.pump()
 
     # --- instructions in, instructions out ---
@@ -196,14 +201,15 @@ class Dispatcher:
         self._in_flight[sequence] = chunk
         name = chunk.session.name
         self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.instructions)
-        config.debug("dispatcher", chunk.instructions, prefix=f"{name} to {worker.name}: ")
+        debug("dispatcher", chunk.instructions, prefix=f"{name} to {worker.name}: ")
         worker.send(sequence, chunk)
 
     def done(self, sequence: int, seconds: float, failed: Sequence[Failed], data: Sequence[Any]) -> None:
         """A worker has carried out what it was sent."""
-        chunk = self._in_flight.pop(sequence, None)
+        chunk, size = self._recv_from_worker(sequence, data)
         if chunk is None:
             return  # of a worker that was given up meanwhile
+        self._bytes_sent += size
         session, name = chunk.session, chunk.session.name
         errors = {one.tensor: one.error for one in failed}
         refused: dict[int, str] = {reply.request: reply.error for reply in data if reply.error is not None}
@@ -219,6 +225,10 @@ class Dispatcher:
             if chunk.ends is not None:
                 session.link.ack(chunk.ends)
         self.pump()
+
+    def _recv_from_worker(self, sequence: int, data: Sequence[Any]) -> tuple[Chunk | None, int]:
+        """What a worker's answer is about, and how many bytes of data it brings."""
+        return self._in_flight.pop(sequence, None), sum(reply.nbytes for reply in data)
 
     def client_of(self, sequence: int) -> ClientLink | None:
         """Whose work a worker was sent under this number."""
@@ -253,6 +263,7 @@ class Dispatcher:
             "clients": len(self.sessions),
             "workers": len(self.workers),
             "handles": sum(len(session.handles) for session in self.sessions.values()),
+            "bytes_sent": self._bytes_sent,
             "queued_batches": sum(len(session.queue) for session in self.sessions.values()),
         }
         if self.modifiers:

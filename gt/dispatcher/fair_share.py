@@ -23,7 +23,7 @@ QUANTUM = 0.02
 """How many seconds of work are handed out at a time, about."""
 
 WINDOW = 16
-"""How many such pieces a worker has at once, at the most; if they are long ones, two: enough to never wait."""
+"""How many such pieces a worker has at once, at the most; of long ones only two, which is enough."""
 
 MOST = 512
 """How many instructions a piece has at the most."""
@@ -108,8 +108,20 @@ class Session:
     def lose(self, why: str) -> None:
         """All tensors are gone: what is still to be done must learn so first."""
         self.lost = dict.fromkeys(self.handles, why)
-        told: list[LocalInstruction] = [*self.sites, Lost(list(self.handles), why)]
+        for batch in self.queue:  # what these make is not lost: it does not exist yet
+            for instruction in batch.instructions[batch.position :]:
+                if isinstance(instruction, CreateTensor) or (
+                    isinstance(instruction, Op) and self.lost.keys().isdisjoint(instruction.inputs)
+                ):
+                    self.lost.pop(instruction.result, None)
+        told: list[LocalInstruction] = [*self.sites, Lost(list(self.lost), why)]
         self.queue.appendleft(Batch(-1, told, ()))
+
+    def fail_queued(self) -> None:
+        """Answer what is queued, as far as it can be answered without a worker."""
+        for batch in self.queue:
+            batch.instructions = self.fail_lost(batch.instructions[batch.position :])
+            batch.position = 0
 
     def fail_lost(self, instructions: Sequence[LocalInstruction]) -> list[LocalInstruction]:
         """Answer what can be answered without a worker: that a tensor is lost. The result is the rest."""

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 from gt import config
-from gt.ops import TABLE
-from gt.transport import protocol
-from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Site, Upload
+from gt.transport.describe import Described, describe, size_of, tensor_of, without_data
+from gt.transport.protocol import LocalInstruction
 
 KEPT = 10_000
 """How many lines are kept in memory."""
@@ -42,18 +41,6 @@ class Entry(NamedTuple):
         )
 
 
-class _Described(NamedTuple):
-    """A CreateTensor without its data: the tape must not keep that alive."""
-
-    result: int
-    shape: tuple[int, ...]
-    dtype: str
-    nbytes: int
-
-
-_WITH_DATA = {Upload, CreateTensor}
-
-
 class _Passage(NamedTuple):
     """Instructions that passed together."""
 
@@ -62,7 +49,7 @@ class _Passage(NamedTuple):
     event: str
     source: str
     client: str
-    instructions: Sequence[LocalInstruction | _Described | None]
+    instructions: Sequence[LocalInstruction | Described | None]
     failed: Mapping[int, str]
 
     def entries(self) -> Iterator[Entry]:
@@ -73,12 +60,12 @@ class _Passage(NamedTuple):
             if instruction is None:
                 command, details, size = "", "", 0
             else:
-                command, subject, rest = _describe(instruction, physical)
+                command, subject, rest = describe(instruction, physical)
                 command = prefix + command
                 details = f"{subject} {rest}" if rest and not reply else subject
-                size = 0 if reply else _size(instruction)
+                size = 0 if reply else size_of(instruction)
                 if reply:
-                    error = self.failed.get(_tensor(instruction))
+                    error = self.failed.get(tensor_of(instruction))
                     ended = "success=True" if error is None else f"FAILED {error.splitlines()[0]}"
                     details = f"{details} {ended}"
             yield Entry(self.elapsed, number, self.event, self.source, command, size, details)
@@ -104,9 +91,7 @@ class InstructionStream:
         failed: Mapping[int, str] | None = None,
     ) -> None:
         """Put what passed on the tape: instructions, or replies to them, or an event without either."""
-        lines: Sequence[LocalInstruction | _Described | None] = instructions or (None,)
-        if not _WITH_DATA.isdisjoint(map(type, instructions)):
-            lines = [_without_data(line) for line in instructions]
+        lines = without_data(instructions) or (None,)
         elapsed = time.monotonic() - self._start
         passage = _Passage(elapsed, self._count, event, source, client, lines, failed or {})
         self._count += len(lines)
@@ -143,61 +128,6 @@ class InstructionStream:
         if self._file is not None:
             self._file.close()
         self._file = self._path = None
-
-
-def _without_data(instruction: LocalInstruction) -> LocalInstruction | _Described:
-    if isinstance(instruction, Upload | CreateTensor):
-        array = instruction.array
-        dtype = array.dtype if isinstance(array.dtype, str) else array.dtype.name
-        return _Described(instruction.result, array.shape, dtype, array.nbytes)
-    return instruction
-
-
-def _tensor(instruction: LocalInstruction | _Described) -> int:
-    """The tensor an instruction is about."""
-    match instruction:
-        case int():
-            return instruction
-        case GetData(tensor=tensor):
-            return tensor
-        case Op(result=result) | _Described(result=result):
-            return result
-    return -1
-
-
-def _describe(instruction: LocalInstruction | _Described, physical: str) -> tuple[str, str, str]:
-    """What the tape calls an instruction, which tensor it is about, and the rest."""
-    match instruction:
-        case int():
-            return "FreeTensor", f"tensor_id={physical}{instruction}", ""
-        case Op(result, op, inputs, attrs):
-            kind = TABLE[op].kind if op in TABLE else "Op"
-            key = "tensor_id" if kind == "CreateTensor" else "result"
-            names = ("left", "right") if len(inputs) == 2 else ("input",) * len(inputs)
-            fields = [f"op={op}"]
-            fields += [f"{name}={physical}{tensor}" for name, tensor in zip(names, inputs, strict=True)]
-            fields += [f"{name}={_field(value)}" for name, value in (attrs or {}).items()]
-            return kind, f"{key}={physical}{result}", " ".join(fields)
-        case _Described(result, shape, dtype):
-            return "CreateTensor", f"tensor_id={physical}{result}", f"shape={_field(shape)} dtype={dtype}"
-        case GetData(request, tensor):
-            return "GetData", f"tensor_id={physical}{tensor}", f"request={request}"
-        case Site(number, where):
-            return "Site", f"site={number}", f"at={where}"
-        case Lost(tensors, error):
-            return "Lost", f"tensors={len(tensors)}", f"ERROR {error}"
-    return type(instruction).__name__, "", ""
-
-
-def _size(instruction: LocalInstruction | _Described) -> int:
-    if isinstance(instruction, _Described):
-        return instruction.nbytes
-    return len(protocol.encode(instruction))
-
-
-def _field(value: object) -> str:
-    """A value without spaces: a shape is `128x64`, and that of a number `()`."""
-    return "x".join(map(str, value)) or "()" if isinstance(value, list | tuple) else str(value)
 
 
 def _bytes(size: int) -> str:

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from gt.errors import DTypeError, ShapeError
+from gt.errors import ArgumentError, DTypeError
 from gt.ops import dtypes
 from gt.ops.row import Gradient, Infer, Row, Spec, engines
 from gt.ops.rules import broadcast, divide, floating, no_bool, only, partials, same, zeros
@@ -48,7 +48,7 @@ def _clamp(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     shape, dtype = inputs[0].shape, inputs[0].dtype
     bounds = [bound for bound in (attrs["min"], attrs["max"]) if bound is not None]
     if not bounds:
-        raise ShapeError("clamp: At least one of 'min' or 'max' must not be None")
+        raise ArgumentError("clamp: At least one of 'min' or 'max' must not be None")
     for bound in bounds:
         dtype = dtypes.promote_scalar(dtype, bound)
     return Spec(shape, dtype)

@@ -21,9 +21,14 @@ class LocalWorker:
         self.worker = worker
         self.name = worker.name
         self.forget = worker.forget
+        self.closing = False
 
     def send(self, sequence: int, chunk: Chunk) -> None:
         """Carry out instructions."""
+        if self.closing and not self.worker.loaded:
+            # Nobody will read the results: the tape is complete without loading an engine at exit.
+            self._dispatcher.done(sequence, 0.0, [], [])
+            return
         outcome = self.worker.execute(chunk.session.name, chunk.instructions)
         self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data)
 
@@ -34,7 +39,8 @@ class LocalServer:
     def __init__(self, engine: str = "pytorch") -> None:
         self.worker = Worker("auto_worker", engine)
         self.dispatcher = Dispatcher()
-        self.dispatcher.add_worker(LocalWorker(self.dispatcher, self.worker))
+        self.link = LocalWorker(self.dispatcher, self.worker)
+        self.dispatcher.add_worker(self.link)
 
 
 class LocalConnection:
@@ -74,6 +80,10 @@ class LocalConnection:
     def after_fork(self) -> bool:
         """In a forked child: this process has its own copy of everything, and goes on with it."""
         return False
+
+    def last(self) -> None:
+        """What is sent from now on is the last."""
+        self.server.link.closing = True
 
     def close(self) -> None:
         """Leave."""

@@ -315,6 +315,7 @@ class _Reply:
         self.frame = frame
         self.request = message.request
         self.error = message.error
+        self.nbytes = 0 if message.array is None else message.array.nbytes
 
     def __iter__(self) -> Any:
         return iter((self.message, self.frame))

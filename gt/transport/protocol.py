@@ -124,6 +124,11 @@ class Fetched(NamedTuple):
     array: np.ndarray | None
     error: str | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of data it brings."""
+        return 0 if self.array is None else self.array.nbytes
+
 
 class Failed(msgspec.Struct, frozen=True, array_like=True):
     """A tensor could not be made, and why."""

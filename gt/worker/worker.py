@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gt import config
 from gt.transport import modifiers as streams
+from gt.transport.describe import debug
 from gt.transport.protocol import Failed, Fetched, GetData, LocalInstruction, Lost, Op, Site, Upload
 from gt.worker.engine.base import Engine, load_engine
 
@@ -59,8 +60,13 @@ class Worker:
     @functools.cached_property
     def engine(self) -> Engine:
         """The engine, loaded on first use: importing torch takes a second that not every program needs."""
-        config.debug("worker", [f"loading the {self.engine_name} engine"], prefix=f"{self.name}: ")
+        config.debug("worker", f"{self.name}: loading the {self.engine_name} engine")
         return load_engine(self.engine_name)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the engine has been loaded."""
+        return "engine" in self.__dict__
 
     def execute(self, client: str, instructions: Sequence[LocalInstruction]) -> Outcome:
         """Carry out a client's instructions."""
@@ -68,9 +74,17 @@ class Worker:
         space = self.spaces.get(client)
         if space is None:
             space = self.spaces[client] = Space()
-        config.debug("worker", instructions, prefix=f"{self.name}: {client}: ")
+        debug("worker", instructions, prefix=f"{self.name}: {client}: ")
         failed: list[Failed] = []
         data: list[Fetched] = []
+        if not self.loaded:
+            try:
+                _ = self.engine
+            except Exception as error:  # noqa: BLE001 - an engine that is not installed fails every op
+                why = self._message("loading the engine", error)
+                return Outcome(
+                    [], [Fetched(i.request, None, why) for i in instructions if type(i) is GetData], 0
+                )
         if self.modifiers:
             try:
                 instructions = streams.through(self.modifiers, instructions)
@@ -154,7 +168,7 @@ class Worker:
             "tensors": sum(len(space.values) + len(space.failures) for space in spaces),
             "clients": len(spaces),
         }
-        if "engine" in self.__dict__:
+        if self.loaded:
             nbytes = self.engine.nbytes
             stats["bytes"] = sum(nbytes(value) for space in spaces for value in space.values.values())
         if self.modifiers:

@@ -11,6 +11,8 @@ import ml_dtypes
 import numpy as np
 import torch
 
+import gt
+
 
 class Sample(NamedTuple):
     """`call(*tensors)` uses the op; it is written once and runs on GT's tensors and on PyTorch's."""
@@ -70,3 +72,13 @@ def dtype_name(dtype: torch.dtype) -> str:
 def tolerance(dtype: str) -> float:
     """How far two engines may differ, relative to the value."""
     return {"float16": 2e-3, "bfloat16": 1.6e-2}.get(dtype, 2e-6)
+
+
+def assert_same(ours: gt.Tensor, theirs: torch.Tensor) -> None:
+    """Two libraries' tensors have the same shape, dtype and values."""
+    name, expected = dtype_name(theirs.dtype), from_torch(theirs)
+    assert (ours.shape, ours.dtype) == (tuple(theirs.shape), name), "inferred on the client"
+    sent = ours._value.client.fetch(ours.id)
+    assert (sent.shape, sent.dtype.name) == (ours.shape, ours.dtype), "computed by the engine"
+    close = tolerance(name)
+    np.testing.assert_allclose(np.asarray(ours), expected, rtol=close, atol=close)

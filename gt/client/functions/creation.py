@@ -14,8 +14,9 @@ from gt.client.methods.shaping import Size, as_shape
 from gt.client.random import next_seed
 from gt.client.session import current
 from gt.client.tensor import Tensor
-from gt.errors import DTypeError, ShapeError
+from gt.errors import ArgumentError, DTypeError
 from gt.ops import dtypes
+from gt.transport.arrays import numpy_dtype
 
 __all__ = [
     *("arange", "as_tensor", "asarray", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full"),
@@ -40,12 +41,11 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, *, device:
         name = check_dtype(dtype)
     elif requires_grad and name in dtypes.DTYPES and not dtypes.is_float(name):
         name = "float32"
-    if name == "bfloat16" and array.dtype.name != "bfloat16":
-        # NumPy itself has no bfloat16: an engine rounds.
-        x = upload(current(), _cast(array, "float32")).to(name)
-        x._edge = leaf(name, requires_grad)
-        return x
-    return upload(current(), _cast(array, check_dtype(name)), requires_grad)
+    if array.dtype.name == check_dtype(name) and array.dtype.isnative:
+        return upload(current(), array, requires_grad, owned=array is not data and array.base is None)
+    with np.errstate(all="ignore"):  # what is too large is infinite, as in PyTorch
+        cast = array.astype(numpy_dtype(name), order="C")
+    return upload(current(), cast, requires_grad, owned=True)
 
 
 def _as_array(data: Any) -> tuple[np.ndarray, str]:
@@ -100,11 +100,6 @@ def _culprit(data: Any) -> str:
     while isinstance(data, list | tuple) and data:
         data = next((item for item in data if not isinstance(item, Number)), data[0])
     return f"{data!r}, a {type(data).__name__}"
-
-
-def _cast(array: np.ndarray, dtype: str) -> np.ndarray:
-    with np.errstate(all="ignore"):  # what is too large is infinite, as in PyTorch
-        return array.astype(dtype)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -174,7 +169,7 @@ def eye(
 ) -> Tensor:
     """Ones on the diagonal, and zeros elsewhere."""
     if n < 0 or (m is not None and m < 0):
-        raise ShapeError(f"n must be greater or equal to 0, got {n if n < 0 else m}")
+        raise ArgumentError(f"n must be greater or equal to 0, got {n if n < 0 else m}")
     shape = (n, n if m is None else m)
     return create(current(), "eye", requires_grad, shape=shape, dtype=check_dtype(dtype or "float32"))
 
@@ -192,9 +187,9 @@ def arange(
     if end is None:
         start, end = 0, start
     if step == 0:
-        raise ShapeError("step must be nonzero")
+        raise ArgumentError("step must be nonzero")
     if (end - start) * step < 0:
-        raise ShapeError("upper bound and lower bound inconsistent with step sign")
+        raise ArgumentError("upper bound and lower bound inconsistent with step sign")
     whole = all(isinstance(check_number(n), int) for n in (start, end, step))
     name = check_dtype(dtype or ("int64" if whole else "float32"))
     start, step = check_number(start), check_number(step)
@@ -214,7 +209,7 @@ def linspace(
 ) -> Tensor:
     """So many numbers, evenly spaced from start to end, both included."""
     if steps < 0:
-        raise ShapeError("number of steps must be non-negative")
+        raise ArgumentError("number of steps must be non-negative")
     name, ends = check_dtype(dtype or "float32"), (check_number(float(start)), check_number(float(end)))
     return create(
         current(), "linspace", requires_grad, shape=(steps,), start=ends[0], end=ends[1], dtype=name
@@ -244,7 +239,7 @@ def randn(*size: Size, dtype: Any = "float32", requires_grad: bool = False, devi
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Size | None = None, *, dtype: Any = "float32") -> Tensor:
     """Random numbers from a normal distribution. Mean and deviation may be tensors, which give the size."""
     if isinstance(std, Number) and std < 0:
-        raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
+        raise ArgumentError(f"normal expects std >= 0.0, but found std {std}")
     if size is None:
         like = mean + std
         if not isinstance(like, Tensor):
@@ -270,7 +265,7 @@ def randint(
     if not isinstance(low, int) or not isinstance(high, int):
         raise TypeError(f"randint() takes (high, size) or (low, high, size), not {low!r} to {high!r}")
     if check_number(low) >= check_number(high):
-        raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        raise ArgumentError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     return create(
         current(),
         "randint",
@@ -286,18 +281,17 @@ def randint(
 def randperm(n: int, *, dtype: Any = "int64", device: Any = None) -> Tensor:
     """The numbers below n, shuffled."""
     if n < 0:
-        raise ShapeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+        raise ArgumentError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     return create(current(), "randperm", shape=(n,), dtype=check_dtype(dtype or "int64"), seed=next_seed())
 
 
 def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
     """1 with the probability that `input` says, or p, and else 0."""
     if p is not None:
-        return zeros_like(input).bernoulli_(p)
+        return input.detach().bernoulli_(p)  # only its shape and dtype are used
     if not input.is_floating_point():
         raise DTypeError(f'"bernoulli" not implemented for {dtypes.TITLE[input.dtype]!r}')
-    with_chance = rand_like(input, dtype="float64") < input.detach()
-    return with_chance.to(input.dtype)
+    return (rand_like(input, dtype="float64") < input.detach()).to(input.dtype)
 
 
 def _random(op: str, shape: tuple[int, ...], dtype: Any, requires_grad: bool) -> Tensor:
@@ -344,6 +338,7 @@ def randn_like(
     return _random("randn", input.shape, dtype or input.dtype, requires_grad)
 
 
-def randint_like(input: Tensor, *bounds: int, dtype: Any = None) -> Tensor:
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
     """Random whole numbers, in another's shape and dtype."""
-    return randint(*bounds, input.shape, dtype=dtype or input.dtype)
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, input.shape, dtype=dtype or input.dtype)

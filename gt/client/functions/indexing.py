@@ -3,8 +3,20 @@
 from gt.client.tensor import Tensor
 
 __all__ = [
-    *("argsort", "argwhere", "gather", "index_add", "index_select", "masked_select", "nonzero", "scatter"),
-    *("scatter_add", "select", "sort", "take_along_dim", "topk", "unique"),
+    "argsort",
+    "argwhere",
+    "gather",
+    "index_add",
+    "index_select",
+    "masked_select",
+    "nonzero",
+    "scatter",
+    "scatter_add",
+    "select",
+    "sort",
+    "take_along_dim",
+    "topk",
+    "unique",
 ]
 
 argsort = Tensor.argsort

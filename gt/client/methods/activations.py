@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gt.client.base import Number
 from gt.client.methods.elementwise import ElementwiseMethods
-from gt.errors import ShapeError
+from gt.errors import ArgumentError
 from gt.ops import shapes
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ActivationMethods(ElementwiseMethods):
     def gelu(self, approximate: str = "none") -> "Tensor":
         """Each element times the chance that a normal variable is below it."""
         if approximate not in ("none", "tanh"):
-            raise ShapeError(f"approximate argument must be either none or tanh, not {approximate!r}")
+            raise ArgumentError(f"approximate argument must be either none or tanh, not {approximate!r}")
         return self._apply("gelu", approximate=approximate)
 
     def silu(self) -> "Tensor":

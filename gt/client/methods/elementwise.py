@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from gt.client.base import Number, TensorBase, check_number
 from gt.client.methods.casts import CastMethods
 from gt.client.methods.logic import LogicMethods, where
-from gt.errors import DTypeError, ShapeError
+from gt.errors import ArgumentError, DTypeError
 from gt.ops import dtypes
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ElementwiseMethods(LogicMethods, CastMethods):
         if rounding_mode == "floor":
             return self._with("floordiv", other)
         if rounding_mode != "trunc":
-            raise ShapeError(
+            raise ArgumentError(
                 "div expected rounding_mode to be one of None, 'trunc', or 'floor' "
                 f"but found '{rounding_mode}'"
             )
@@ -361,16 +361,17 @@ class ElementwiseMethods(LogicMethods, CastMethods):
         return x.masked_fill(self == float("-inf"), low)
 
     def _scaled(self, other: Operand, alpha: Number) -> Operand:
+        """`other * alpha`, if PyTorch allows that alpha."""
         if alpha == 1 and not isinstance(alpha, bool):
             return other
-        kind = dtypes.category(self._value.spec.dtype)
-        if isinstance(other, TensorBase) and dtypes.category(other._value.spec.dtype) == "float":
-            kind = "float"
-        kind = "float" if isinstance(other, float) else kind
+        with_other = other._value.spec.dtype if isinstance(other, TensorBase) else None
+        kinds = {dtypes.category(name) for name in (self._value.spec.dtype, with_other) if name}
+        kind = "float" if "float" in kinds or isinstance(other, float) else max(kinds)  # "int" > "bool"
         if isinstance(alpha, bool) and kind != "bool":
             raise DTypeError("Boolean alpha only supported for Boolean results.")
         if isinstance(alpha, float) and kind != "float":
             raise DTypeError(
                 "For integral input tensors, argument alpha must not be a floating point number."
             )
-        return other * alpha
+        scaled: Any = other
+        return scaled * alpha

@@ -12,7 +12,7 @@ from gt.client.autograd import Leaf, is_grad_enabled
 from gt.client.base import Number, TensorBase, check_number, create, upload
 from gt.client.methods.activations import ActivationMethods
 from gt.client.random import next_seed
-from gt.errors import DTypeError, GraphError, ShapeError
+from gt.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from gt.ops import dtypes, shapes
 
 if TYPE_CHECKING:
@@ -264,12 +264,14 @@ class InPlaceMethods(ActivationMethods):
             src = src._apply("cast", dtype=spec.dtype)
         if source.shape != spec.shape:
             src = src._apply("expand", shape=shapes.expand(source.shape, spec.shape))
+        elif source.dtype == spec.dtype and src._edge is not None:
+            src = src._apply("reshape", shape=spec.shape)  # a place on the tape, between the two tensors
         return self._become(src)  # type: ignore[arg-type] - every TensorBase is a Tensor
 
     def normal_(self, mean: float = 0.0, std: float = 1.0) -> "Tensor":
         """In place, random numbers from a normal distribution."""
         if std < 0:
-            raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
+            raise ArgumentError(f"normal expects std >= 0.0, but found std {std}")
         self._may_be_random("normal_")
         return self._become(scaled(self._new("randn", seed=next_seed()), std, mean))
 
@@ -277,14 +279,14 @@ class InPlaceMethods(ActivationMethods):
         """In place, random numbers, evenly spread over [a, b). PyTorch calls the bounds `from` and `to`."""
         a, b = bounds.get("from", a), bounds.get("to", b)
         if a > b:
-            raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
+            raise ArgumentError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
         self._may_be_random("uniform_")
         return self._become(scaled(self._new("rand", seed=next_seed()), b - a, a))
 
     def bernoulli_(self, p: float = 0.5) -> "Tensor":
         """In place, 1 with probability p, and else 0."""
         if not 0 <= p <= 1:
-            raise ShapeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+            raise ArgumentError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
         self._may_change()
         return self._become(self._new("bernoulli", p=float(p), seed=next_seed()))
 

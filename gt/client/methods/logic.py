@@ -72,6 +72,9 @@ class LogicMethods(TensorBase):
             raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
         return self._unary_op("invert")
 
+    def __contains__(self, element: Any) -> bool:
+        return bool((self == element)._apply("any", dim=None, keepdim=False).item())
+
     def gt(self, other: Any) -> "Tensor":
         """`self > other`."""
         return self._with("gt", other)

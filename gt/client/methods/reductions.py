@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gt.client.base import Number, TensorBase, check_dtype
 from gt.client.methods.casts import CastMethods
-from gt.errors import DTypeError, ShapeError
+from gt.errors import ArgumentError, DTypeError, ShapeError
 from gt.ops import dtypes, shapes
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class ReductionMethods(CastMethods):
         """The p-norm of the elements: their length for 2, the largest for infinity."""
         p = {"fro": 2, "inf": math.inf, "-inf": -math.inf}.get(p, p) if isinstance(p, str) else p
         if not isinstance(p, Number):
-            raise ShapeError(f"linalg.vector_norm: a norm of order {p!r} is not supported")
+            raise ArgumentError(f"linalg.vector_norm: a norm of order {p!r} is not supported")
         return self._reduce("norm", dim, axis, keepdim, dtype, p=p)
 
     def logsumexp(self, dim: Dims, keepdim: bool = False) -> "Tensor":

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from gt.transport.arrays import numpy_dtype
 from gt.worker.engine.base import ArrayEngine
 
 
@@ -29,7 +29,7 @@ class NumpyEngine(ArrayEngine):
 
     def dtype(self, name: str) -> np.dtype:
         """NumPy's dtype of this name."""
-        return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+        return numpy_dtype(name)
 
     def run(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None) -> Any:
         """Compute one op. Infinities and NaNs are values here, as in PyTorch, not warnings."""

@@ -1,10 +1,12 @@
 """Reductions that PyTorch spells differently."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
-Dims = Sequence[int] | None
+Dims = Any
+"""Several dimensions, or None for all. PyTorch takes both, but its annotations do not always say so."""
 
 
 def prod(x: torch.Tensor, dim: int | None, keepdim: bool) -> torch.Tensor:

@@ -1,0 +1,66 @@
+"""How a tensor is copied, kept in a file, and given to other libraries."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from gt.client.autograd import Leaf, TapeNode
+from gt.client.base import TensorBase, upload
+from gt.client.session import current
+from gt.errors import GraphError
+
+if TYPE_CHECKING:
+    from gt.client.tensor import Tensor
+
+
+class ExchangeMethods(TensorBase):
+    """Copies, pickles, and DLPack."""
+
+    __slots__ = ()
+
+    def _twin(self, edge: Any) -> "Tensor":
+        # Of the same kind: a copy of a parameter is a parameter. A value never changes, so it is shared.
+        twin = object.__new__(type(self))
+        twin._value, twin._edge = self._value, edge
+        return cast("Tensor", twin)
+
+    def __copy__(self) -> "Tensor":
+        return self._twin(self._edge)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
+        edge = self._edge
+        if isinstance(edge, TapeNode):
+            raise GraphError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+                "the moment. Use x.detach() or x.clone()"
+            )
+        leaf = None
+        if edge is not None:
+            leaf = Leaf(edge.requires_grad)
+            leaf.grad = edge.grad
+        memo[id(self)] = twin = self._twin(leaf)
+        return twin
+
+    def __reduce__(self) -> Any:
+        """For pickle: the values, which are fetched. For the user's own files, never for the wire."""
+        this = cast("Tensor", self)
+        if not this.is_leaf:
+            raise GraphError("only a leaf can be pickled: use x.detach()")
+        return _unpickled, (type(self), this._fetch(), self._value.spec.dtype, this.requires_grad)
+
+    # --- other libraries: torch.from_dlpack(x), np.from_dlpack(x) ---
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The values, which are fetched, in the form that array libraries exchange."""
+        options.pop("stream", None)
+        return cast("Tensor", self).numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return np.empty(0).__dlpack_device__()  # wherever the tensor is: it is fetched into this memory
+
+
+def _unpickled(kind: type, array: np.ndarray, dtype: str, requires_grad: bool) -> "Tensor":
+    plain = upload(current(), array, owned=True).to(dtype)
+    twin = object.__new__(kind)
+    twin._value, twin._edge = plain._value, Leaf(True) if requires_grad else None
+    return twin

@@ -1,0 +1,99 @@
+"""Instructions in words, as the tape and the debug output write them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gt import config
+from gt.ops import TABLE
+from gt.transport import protocol
+from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Site, Upload
+
+
+class Described(NamedTuple):
+    """A CreateTensor without its data: the tape must not keep that alive."""
+
+    result: int
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+
+
+_WITH_DATA = {Upload, CreateTensor}
+
+
+def without_data(instructions: Sequence[LocalInstruction]) -> "Sequence[LocalInstruction | Described]":
+    """The same instructions, holding no tensor's data alive."""
+    if _WITH_DATA.isdisjoint(map(type, instructions)):
+        return instructions
+    return [_without_data(instruction) for instruction in instructions]
+
+
+def _without_data(instruction: LocalInstruction) -> LocalInstruction | Described:
+    if isinstance(instruction, Upload | CreateTensor):
+        array = instruction.array
+        dtype = array.dtype if isinstance(array.dtype, str) else array.dtype.name
+        return Described(instruction.result, array.shape, dtype, array.nbytes)
+    return instruction
+
+
+def tensor_of(instruction: LocalInstruction | Described) -> int:
+    """The tensor an instruction is about."""
+    match instruction:
+        case int():
+            return instruction
+        case GetData(tensor=tensor):
+            return tensor
+        case Op(result=result) | Described(result=result):
+            return result
+    return -1
+
+
+def describe(instruction: LocalInstruction | Described, physical: str) -> tuple[str, str, str]:
+    """What the tape calls an instruction, which tensor it is about, and the rest."""
+    match instruction:
+        case int():
+            return "FreeTensor", f"tensor_id={physical}{instruction}", ""
+        case Op(result, op, inputs, attrs):
+            kind = TABLE[op].kind if op in TABLE else "Op"
+            key = "tensor_id" if kind == "CreateTensor" else "result"
+            names = ("left", "right") if len(inputs) == 2 else ("input",) * len(inputs)
+            fields = [f"op={op}"]
+            fields += [f"{name}={physical}{tensor}" for name, tensor in zip(names, inputs, strict=True)]
+            fields += [f"{name}={_field(value)}" for name, value in (attrs or {}).items()]
+            return kind, f"{key}={physical}{result}", " ".join(fields)
+        case Described(result, shape, dtype):
+            return "CreateTensor", f"tensor_id={physical}{result}", f"shape={_field(shape)} dtype={dtype}"
+        case GetData(request, tensor):
+            return "GetData", f"tensor_id={physical}{tensor}", f"request={request}"
+        case Site(number, where):
+            return "Site", f"site={number}", f"at={where}"
+        case Lost(tensors, error):
+            return "Lost", f"tensors={len(tensors)}", f"ERROR {error}"
+    return type(instruction).__name__, "", ""
+
+
+def size_of(instruction: LocalInstruction | Described) -> int:
+    """How many bytes an instruction takes when it travels."""
+    if isinstance(instruction, Described):
+        return instruction.nbytes
+    return len(protocol.encode(instruction))
+
+
+def _field(value: object) -> str:
+    """A value without spaces: a shape is `128x64`, and that of a number `()`."""
+    return "x".join(map(str, value)) or "()" if isinstance(value, list | tuple) else str(value)
+
+
+def in_words(instruction: LocalInstruction) -> str:
+    """One instruction as a line: `BinaryOp result=2 op=add left=0 right=1`."""
+    return " ".join(part for part in describe(_without_data(instruction), "") if part)
+
+
+def debug(layer: str, instructions: Sequence[LocalInstruction], prefix: str = "") -> None:
+    """Print instructions as a layer sees them, if the user asked for that layer.
+
+    Called once a batch: looking up an environment variable costs more than carrying out a small op.
+    """
+    if config.flag(f"GT_DEBUG_{layer.upper()}"):
+        for instruction in instructions:
+            config.debug(layer, prefix + in_words(instruction))
