@@ -355,7 +355,7 @@ class Plain(nn.Module):
         self.free = (nn.Parameter(gt.zeros(1)), 7)
 
     def forward(self, x: gt.Tensor) -> gt.Tensor:
-        return self.layers[0](x) * self.scale  # type: ignore[operator]
+        return self.layers[0](x) * self.scale
 
 
 def test_parameters_are_found_where_they_are_kept():

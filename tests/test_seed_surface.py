@@ -42,8 +42,8 @@ FILES = {
     "gt/client/tensor.py": None,
     "gt/client/client.py": None,
     "gt/client/autograd.py": None,
-    "gt/client/nn.py": GT_CORE,
-    "gt/client/optim.py": GT_CORE,
+    "gt/client/nn.py": None,
+    "gt/client/optim.py": None,
     "gt/client/signals.py": SHARDING,
     "gt/dispatcher/dispatcher.py": None,
     "gt/dispatcher/tensor_handle.py": None,
@@ -81,8 +81,8 @@ FILES = {
     "demo.py": None,
     "simple_launch.py": GT_CORE,
     "test_simple.py": GT_CORE,
-    "test_grad.py": GT_CORE,
-    "examples/show_stats.py": GT_CORE,
+    "test_grad.py": None,
+    "examples/show_stats.py": None,
     # benchmarks
     "benchmarks/README.md": None,
     "benchmarks/pytorch_baseline.py": GT_CORE,
@@ -93,9 +93,9 @@ FILES = {
     "tests/test_numerics.py": None,
     "tests/test_autograd.py": None,
     "tests/test_operations.py": GT_CORE,
-    "tests/test_nn.py": GT_CORE,
+    "tests/test_nn.py": None,
     "tests/test_multi_client.py": GT_CORE,
-    "tests/test_varying_batch_sizes.py": GT_CORE,
+    "tests/test_varying_batch_sizes.py": None,
     "tests/test_sharding.py": SHARDING,
     "tests/test_distributed_matmul_patterns.py": SHARDING,
     "tests/test_tape_dump.py": None,
@@ -135,7 +135,7 @@ NAMES = {
     },
     "gt.client.autograd:AutogradGraph": None,
     **{
-        f"gt.client.nn:{name}": GT_CORE
+        f"gt.client.nn:{name}": None
         for name in (
             *("Module", "Module.parameters", "Module.forward", "Linear"),
             *("mse_loss", "binary_cross_entropy", "cross_entropy_loss", "relu", "sigmoid", "tanh"),
@@ -412,7 +412,7 @@ def autograd_of_whole_numbers() -> None:
 
 def module_with_parameters_and_a_training_step() -> None:
     import gt
-    from gt.client import nn  # type: ignore[attr-defined]
+    from gt.client import nn
 
     class Model(nn.Module):
         def __init__(self) -> None:
@@ -530,7 +530,7 @@ def the_autograd_tape() -> None:
 SNIPPETS: dict[Callable[[], None], str | None] = {
     auto_server: None,
     autograd_of_whole_numbers: None,
-    module_with_parameters_and_a_training_step: GT_CORE,
+    module_with_parameters_and_a_training_step: None,
     a_server_two_workers_and_a_client: GT_CORE,
     connecting_where_nobody_listens_is_a_clear_error: GT_CORE,
     worker_statistics: None,
@@ -552,8 +552,8 @@ SCRIPTS = {
     "demo.py": None,
     "simple_launch.py": GT_CORE,
     "simple_launch.py --workers 2": GT_CORE,
-    "test_grad.py": GT_CORE,
-    "examples/show_stats.py": GT_CORE,
+    "test_grad.py": None,
+    "examples/show_stats.py": None,
     "benchmarks/pytorch_baseline.py": GT_CORE,
     "benchmarks/gt_benchmark.py": GT_CORE,
     "benchmarks/compare.py": GT_CORE,

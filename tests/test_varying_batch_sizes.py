@@ -1,5 +1,7 @@
 """Training with batches of changing size gives PyTorch's numbers: nothing remembers the size before."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -32,6 +34,7 @@ class Twins:
         """One step in both; the losses."""
         x, y = self.rng.standard_normal((size, 6), np.float32), self.rng.integers(0, 4, size)
         losses = []
+        lib: Any
         for lib, model, optimizer in zip((gt, torch), (self.ours, self.theirs), self.optimizers, strict=True):
             optimizer.zero_grad()
             loss = lib.nn.functional.cross_entropy(model(lib.from_numpy(x)), lib.from_numpy(y))

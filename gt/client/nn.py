@@ -12,12 +12,112 @@ Names, arguments, parameter names and initial distributions are PyTorch's, so th
 This is the front: the modules are in `gt.client.modules`.
 """
 
-from gt.client.modules.activations import *
-from gt.client.modules.containers import *
-from gt.client.modules.functional import (
-    cross_entropy,
+from gt.client.modules import functional, init, utils
+from gt.client.modules.activations import (
+    ELU,
+    GELU,
+    LeakyReLU,
+    LogSoftmax,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
 )
-from gt.client.modules.layers import *
-from gt.client.modules.losses import *
+from gt.client.modules.attention import MultiheadAttention
+from gt.client.modules.containers import (
+    ModuleDict,
+    ModuleList,
+    Sequential,
+)
+from gt.client.modules.functional import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    relu,
+    sigmoid,
+    smooth_l1_loss,
+    tanh,
+)
+from gt.client.modules.layers import (
+    AvgPool2d,
+    Conv2d,
+    Dropout,
+    Embedding,
+    Flatten,
+    Identity,
+    LayerNorm,
+    Linear,
+    MaxPool2d,
+    RMSNorm,
+)
+from gt.client.modules.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
+from gt.client.modules.module import Module, Parameter
+
+__all__ = [
+    "ELU",
+    "GELU",
+    "AvgPool2d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "Conv2d",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "HuberLoss",
+    "Identity",
+    "KLDivLoss",
+    "L1Loss",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "LogSoftmax",
+    "MSELoss",
+    "MaxPool2d",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "MultiheadAttention",
+    "NLLLoss",
+    "Parameter",
+    "RMSNorm",
+    "ReLU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "cross_entropy_loss",
+    "functional",
+    "init",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "relu",
+    "sigmoid",
+    "smooth_l1_loss",
+    "tanh",
+    "utils",
+]
 
 cross_entropy_loss = cross_entropy

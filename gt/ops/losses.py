@@ -45,20 +45,19 @@ def _classes(name: str) -> Infer:
                 f"expected scalar type Long but found {target.dtype}: a target is either one class number "
                 f"for each row (int64), or probabilities of the input's own shape {list(x.shape)}"
             )
-        if not x.shape:
+        sizes, given = list(x.shape), list(target.shape)
+        if not sizes:
             raise ShapeError(f"{name}: the input has no dimension of classes")
-        want = x.shape[:1] + x.shape[2:] if len(x.shape) > 1 else ()
-        if target.shape != want:
-            if target.shape and want and target.shape[0] != want[0]:
+        want = sizes[:1] + sizes[2:] if len(sizes) > 1 else []
+        if given != want:
+            if given and want and given[0] != want[0]:
                 raise ShapeError(
-                    f"Expected input batch_size ({x.shape[0]}) to match target batch_size "
-                    f"({target.shape[0]})."
+                    f"Expected input batch_size ({sizes[0]}) to match target batch_size ({given[0]})."
                 )
             raise ShapeError(
-                f"size mismatch (got input: {list(x.shape)}, target: {list(target.shape)}, "
-                f"wanted a target of shape {list(want)})"
+                f"size mismatch (got input: {sizes}, target: {given}, wanted a target of shape {want})"
             )
-        count = x.shape[1] if len(x.shape) > 1 else x.shape[0]
+        count = sizes[min(len(sizes) - 1, 1)]
         if len(inputs) == 3 and inputs[2].shape != (count,):
             raise ShapeError(
                 f"weight tensor should be defined either for all {count} classes or no classes "
