@@ -441,7 +441,7 @@ def a_server_two_workers_and_a_client() -> None:
     commands = [["gt.server", "-p", port], *[["gt.worker", "--host", "localhost", "-p", port]] * 2]
     processes = [subprocess.Popen([sys.executable, "-m", *command]) for command in commands]
     try:
-        gt.connect(f"localhost:{port}")  # type: ignore[attr-defined]
+        gt.connect(f"localhost:{port}")
         assert (gt.tensor([1, 2, 3, 4]) + 1).data.numpy().tolist() == [2, 3, 4, 5]
         assert len(gt.debug.get_worker_stats()) == 2
     finally:
@@ -454,7 +454,7 @@ def connecting_where_nobody_listens_is_a_clear_error() -> None:
     import gt
 
     with pytest.raises(gt.errors.GTError, match="localhost:9"):
-        gt.connect("localhost:9")  # type: ignore[attr-defined]
+        gt.connect("localhost:9")
 
 
 def worker_statistics() -> None:

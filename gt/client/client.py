@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gt.errors import ConnectionLost, WorkerError
+from gt.transport import modifiers as streams
 from gt.transport import protocol
 from gt.transport.describe import debug
 
@@ -69,8 +70,9 @@ class Client:
     from a destructor. Only `flush` takes instructions off the list, from its front, under the lock.
     """
 
-    def __init__(self, connection: Connection):
+    def __init__(self, connection: Connection, modifiers: Sequence[streams.StreamModifier] = ()) -> None:
         self.connection = connection
+        self.modifiers = list(modifiers)
         self._pending: list[protocol.LocalInstruction] = []
         self.emit: Callable[[protocol.LocalInstruction], None] = self._pending.append
         """Add an instruction to the stream."""
@@ -112,6 +114,8 @@ class Client:
         size = len(self._pending)
         batch = self._pending[:size]
         del self._pending[:size]
+        if self.modifiers:
+            batch = streams.through(self.modifiers, batch)
         debug("client", batch)
         return batch
 

@@ -3,11 +3,14 @@
 import atexit
 import os
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gt import config
 from gt.client.client import Client
 from gt.errors import ConnectionLost
+from gt.transport import modifiers as streams
+from gt.transport.modifiers import Modifiers, StreamModifier
 
 if TYPE_CHECKING:
     from gt.server.processes import LocalProcesses
@@ -29,26 +32,32 @@ def current() -> Client:
     return client
 
 
-def connect(address: str, timeout: float = 5.0) -> Client:
+def connect(address: str, timeout: float = 5.0, modifiers: Sequence[StreamModifier | str] = ()) -> Client:
     """Use the server at this address ('host:port') from now on.
 
-    Tensors made before belong to the server they were made on, and go with it.
+    Tensors made before belong to the server they were made on, and go with it. `modifiers` change the
+    stream as it leaves this program; docs/writing-a-stream-modifier.md says how.
     """
     from gt.client.remote import RemoteConnection
 
-    return _use(Client(RemoteConnection(address, timeout)))
+    return _use(Client(RemoteConnection(address, timeout), streams.instances(modifiers)))
 
 
-def init(workers: int | None = None, engine: str = "pytorch") -> Client:
+def init(workers: int | None = None, engine: str = "pytorch", modifiers: Modifiers | None = None) -> Client:
     """Start a server of this program's own, and use it from now on.
 
     Without `workers`, it runs inside the program; with them, as so many processes, which end with it.
+    `modifiers` change the stream at a layer: `{"worker": ["package.module:Class"]}`.
     """
     global _processes
+    chosen = streams.check(modifiers)
+    at_client = streams.instances(chosen.get("client", ()))
+    at_dispatcher, at_worker = chosen.get("dispatcher", ()), chosen.get("worker", ())
     if workers is None:
         from gt.server.local import LocalConnection, LocalServer
 
-        return _use(Client(LocalConnection(LocalServer(engine))))
+        server = LocalServer(engine, streams.instances(at_dispatcher), streams.instances(at_worker))
+        return _use(Client(LocalConnection(server), at_client))
     if workers < 1:
         raise ValueError(f"workers is how many processes to start, at least 1, and this is {workers}")
     from gt.client.remote import RemoteConnection
@@ -56,9 +65,9 @@ def init(workers: int | None = None, engine: str = "pytorch") -> Client:
 
     with _lock:
         close()
-        _processes = LocalProcesses(workers, engine)
+        _processes = LocalProcesses(workers, engine, streams.names(at_dispatcher), streams.names(at_worker))
         try:
-            return _use(Client(RemoteConnection(_processes.address, START_SECONDS)))
+            return _use(Client(RemoteConnection(_processes.address, START_SECONDS), at_client))
         except ConnectionLost as error:
             why = _processes.failed() or str(error)
             close()

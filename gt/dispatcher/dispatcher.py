@@ -17,7 +17,7 @@ from gt.dispatcher.tensor_handle import TensorHandle
 from gt.errors import ProtocolError
 from gt.transport import modifiers as streams
 from gt.transport.describe import debug
-from gt.transport.protocol import CreateTensor, Failed, GetData, LocalInstruction, Op, Site, Upload
+from gt.transport.protocol import CreateTensor, Failed, GetData, LocalInstruction, Lost, Op, Site, Upload
 
 NO_WORKER_SECONDS = 10.0
 """How long work waits for a worker to come, before it fails."""
@@ -176,6 +176,8 @@ class Dispatcher:
                     handles[instruction.result] = handle
                 elif kind is Site:
                     session.sites.append(instruction)
+                elif kind is Lost:
+                    handles.update(dict.fromkeys(instruction.tensors, handle))
         except KeyError as error:
             raise ProtocolError(f"Tensor not found: client {session.name} has no tensor {error}") from None
 

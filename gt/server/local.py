@@ -3,12 +3,14 @@
 The same classes as anywhere else, with calls instead of sockets: nothing is encoded, nothing waits.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gt.dispatcher import Dispatcher
 from gt.dispatcher.fair_share import Chunk
+from gt.transport.modifiers import StreamModifier
 from gt.transport.protocol import Fetched, LocalInstruction, Upload
 from gt.worker import Worker
 
@@ -36,9 +38,14 @@ class LocalWorker:
 class LocalServer:
     """A dispatcher and a worker."""
 
-    def __init__(self, engine: str = "pytorch") -> None:
-        self.worker = Worker("auto_worker", engine)
-        self.dispatcher = Dispatcher()
+    def __init__(
+        self,
+        engine: str = "pytorch",
+        dispatcher_modifiers: Sequence[StreamModifier] = (),
+        worker_modifiers: Sequence[StreamModifier] = (),
+    ) -> None:
+        self.worker = Worker("auto_worker", engine, modifiers=worker_modifiers)
+        self.dispatcher = Dispatcher(dispatcher_modifiers)
         self.link = LocalWorker(self.dispatcher, self.worker)
         self.dispatcher.add_worker(self.link)
 

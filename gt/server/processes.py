@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -15,16 +16,21 @@ class LocalProcesses:
     end with the program however that ends, also if it is killed.
     """
 
-    def __init__(self, workers: int, engine: str = "pytorch") -> None:
+    def __init__(
+        self,
+        workers: int,
+        engine: str = "pytorch",
+        dispatcher_modifiers: Sequence[str] = (),
+        worker_modifiers: Sequence[str] = (),
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="gt-"))
         self.address = f"ipc://{self._folder}/server"
         common = ["--address", self.address, "--parent", str(os.getpid())]
         threads = str(max(1, (os.cpu_count() or 1) // workers))
-        self._processes = [self._start("gt.server", *common, "--expect-workers", str(workers))]
-        for _ in range(workers):
-            self._processes.append(
-                self._start("gt.worker", *common, "--engine", engine, "--threads", threads)
-            )
+        server = [*common, "--expect-workers", str(workers), *_flags(dispatcher_modifiers)]
+        worker = [*common, "--engine", engine, "--threads", threads, *_flags(worker_modifiers)]
+        self._processes = [self._start("gt.server", *server)]
+        self._processes += [self._start("gt.worker", *worker) for _ in range(workers)]
 
     def _start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         # A session of their own: Ctrl-C is the program's to handle, and they go when it does.
@@ -51,3 +57,7 @@ class LocalProcesses:
                 process.kill()
                 process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _flags(modifiers: Sequence[str]) -> list[str]:
+    return [flag for name in modifiers for flag in ("--modifier", name)]

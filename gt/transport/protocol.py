@@ -80,7 +80,7 @@ class Site(msgspec.Struct, frozen=True, tag=4, array_like=True, gc=False):
 
 
 class Lost(msgspec.Struct, frozen=True, tag=5, array_like=True, gc=False):
-    """These tensors are gone, and why: what reads them fails with this cause. Only a dispatcher says so."""
+    """These tensors are gone, or never came to be, and why: what reads them fails with this cause."""
 
     tensors: list[int]
     error: str
@@ -96,13 +96,10 @@ class Upload(NamedTuple):
 FreeTensor = int
 """A bare number: the client will not use this tensor again. Half of all instructions are this one."""
 
-Instruction = FreeTensor | Op | CreateTensor | GetData | Site
-"""What a client sends."""
+Instruction = FreeTensor | Op | CreateTensor | GetData | Site | Lost
+"""What travels."""
 
-WorkerInstruction = Instruction | Lost
-"""What a worker receives."""
-
-LocalInstruction = WorkerInstruction | Upload
+LocalInstruction = Instruction | Upload
 """The same inside a process."""
 
 
@@ -217,7 +214,7 @@ class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
 
     sequence: int
     client: str
-    instructions: list[WorkerInstruction]
+    instructions: list[Instruction]
     shared_memory: bool
     returned: list[str] = []
     """The worker's shared memory that is free again."""

@@ -86,11 +86,7 @@ class Worker:
                     [], [Fetched(i.request, None, why) for i in instructions if type(i) is GetData], 0
                 )
         if self.modifiers:
-            try:
-                instructions = streams.through(self.modifiers, instructions)
-            except Exception as error:  # noqa: BLE001 - a modifier's mistake is reported like an op's
-                why = self._message("a stream modifier", error)
-                instructions = [_poisoned(one, why) for one in instructions]
+            instructions = streams.through(self.modifiers, instructions)
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
         instruction: Any
@@ -174,8 +170,3 @@ class Worker:
         if self.modifiers:
             stats["modifiers"] = streams.stats(self.modifiers)
         return stats
-
-
-def _poisoned(instruction: LocalInstruction, why: str) -> LocalInstruction:
-    """What is left of an instruction when it may not be carried out."""
-    return Lost([instruction.result], why) if isinstance(instruction, Op | Upload) else instruction

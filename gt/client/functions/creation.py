@@ -19,9 +19,32 @@ from gt.ops import dtypes
 from gt.transport.arrays import numpy_dtype
 
 __all__ = [
-    *("arange", "as_tensor", "asarray", "bernoulli", "empty", "empty_like", "eye", "from_numpy", "full"),
-    *("full_like", "linspace", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint"),
-    *("randint_like", "randn", "randn_like", "randperm", "scalar_tensor", "tensor", "zeros", "zeros_like"),
+    "arange",
+    "as_tensor",
+    "asarray",
+    "bernoulli",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_numpy",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "normal",
+    "ones",
+    "ones_like",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "scalar_tensor",
+    "tensor",
+    "zeros",
+    "zeros_like",
 ]
 
 # --- of data ---
