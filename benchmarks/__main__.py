@@ -66,13 +66,17 @@ def _print(results: list[Result]) -> None:
     for result in results:
         table.add_row(
             result.name,
-            f"{result.value:.2f}{'x' if result.goal.endswith('x') else ' s'}",
+            f"{result.value:.2f}{_unit(result)}",
             result.goal,
             "[green]met[/]" if result.met else "[yellow]not yet[/]",
             f"{result.low:.2f} .. {result.high:.2f}",
-            result.reference if result.goal.endswith("x") else f"{result.ratio:.2f}x {result.reference}",
+            result.reference if _unit(result) == "x" else f"{result.ratio:.2f}x {result.reference}",
         )
     Console().print(table)
+
+
+def _unit(result: Result) -> str:
+    return "x" if result.goal.endswith("x") else " s" if result.goal.endswith(" s") else ""
 
 
 def _table(*columns: str, title: str | None = None) -> Table:

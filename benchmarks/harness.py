@@ -44,6 +44,11 @@ def seconds_at_most(seconds: float) -> Goal:
     return Goal("<=", seconds, " s")
 
 
+def index_at_least(value: float) -> Goal:
+    """What the subject returns, a number without a unit, is at least this."""
+    return Goal(">=", value, "")
+
+
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
     """One line of the list. `prepare` makes the two jobs, and imports what they need."""
@@ -92,18 +97,20 @@ def benchmark(what: str, reference: str, goal: Goal) -> Callable[[Callable[[], t
 def run(entry: Benchmark, repeats: int = 9) -> Result:
     """Measure subject and reference, taking turns; the first turn of each is not counted."""
     subject, reference = entry.prepare()
-    pairs = []
+    pairs: list[tuple[float, float]] = []
+    returned: list[object] = []
     for turn in range(repeats + 1):
         # Who goes first alternates too: the second may find caches warm or the clock lowered.
         if turn % 2:
-            ours = _time(subject)
-            theirs = _time(reference)
+            ours, result = _time(subject)
+            theirs, _ = _time(reference)
         else:
-            theirs = _time(reference)
-            ours = _time(subject)
+            theirs, _ = _time(reference)
+            ours, result = _time(subject)
         if turn:
             pairs.append((ours, theirs))
-    values = [_value(entry.goal, ours, theirs) for ours, theirs in pairs]
+            returned.append(result)
+    values = [_value(entry.goal, *pair, result) for pair, result in zip(pairs, returned, strict=True)]
     low, value, high = statistics.quantiles(values, n=4, method="inclusive")
     return Result(
         name=entry.name,
@@ -120,13 +127,16 @@ def run(entry: Benchmark, repeats: int = 9) -> Result:
     )
 
 
-def _value(goal: Goal, ours: float, theirs: float) -> float:
-    if goal.unit != "x":
+def _value(goal: Goal, ours: float, theirs: float, returned: object) -> float:
+    if goal.unit == "x":
+        return ours / theirs if goal.sign == "<=" else theirs / ours
+    if goal.unit:
         return ours
-    return ours / theirs if goal.sign == "<=" else theirs / ours
+    assert isinstance(returned, float), "a benchmark of an index returns it"
+    return returned
 
 
-def _time(job: Job) -> float:
+def _time(job: Job) -> tuple[float, object]:
     start = time.perf_counter()
-    job()
-    return time.perf_counter() - start
+    result = job()
+    return time.perf_counter() - start, result
