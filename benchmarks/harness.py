@@ -139,4 +139,6 @@ def _value(goal: Goal, ours: float, theirs: float, returned: object) -> float:
 def _time(job: Job) -> tuple[float, object]:
     start = time.perf_counter()
     result = job()
-    return time.perf_counter() - start, result
+    seconds = time.perf_counter() - start
+    # Anything else is dropped: what a job made must not be alive while the next one runs.
+    return seconds, result if isinstance(result, float) else None
