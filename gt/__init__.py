@@ -18,6 +18,7 @@ from gt.client.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_e
 from gt.client.functions.activations import *
 from gt.client.functions.convolution import *
 from gt.client.functions.creation import *
+from gt.client.functions.dtypes import *
 from gt.client.functions.elementwise import *
 from gt.client.functions.exchange import *
 from gt.client.functions.indexing import *

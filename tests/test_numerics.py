@@ -111,6 +111,20 @@ def test_dtypes_promote_as_in_pytorch():
             assert dtypes.promote_scalar(left, number) == dtype_name(expected)
 
 
+def test_the_limits_of_dtypes_are_pytorchs():
+    for name in dtypes.DTYPES[1:]:
+        kind = "finfo" if dtypes.is_float(name) else "iinfo"
+        ours, theirs = (getattr(lib, kind)(getattr(lib, name)) for lib in (gt, torch))
+        for field in ("bits", "max", "min", *(("eps", "tiny") if kind == "finfo" else ())):
+            assert getattr(ours, field) == getattr(theirs, field), (name, field)
+    assert gt.promote_types(gt.uint8, gt.int8) == gt.int16
+    assert gt.result_type(gt.arange(2), 1.5) == gt.result_type(1.5, gt.arange(2)) == gt.float32
+    assert not gt.can_cast(gt.float32, gt.int64)
+    assert (gt.pi, gt.inf) == (torch.pi, torch.inf)
+    with pytest.raises(TypeError, match=r"use gt\.iinfo"):
+        gt.finfo(gt.int64)
+
+
 @pytest.mark.parametrize("to", dtypes.DTYPES)
 @pytest.mark.parametrize("start", dtypes.DTYPES)
 def test_cast_agrees_with_pytorch(client: Client, start: str, to: str):
