@@ -1,5 +1,6 @@
 """Modules, layers and losses: PyTorch's names, PyTorch's numbers, PyTorch's words."""
 
+import copy
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -464,6 +465,19 @@ def test_the_tree_is_readable():
     assert repr(nn.Parameter(gt.ones(1))) == "Parameter containing:\ntensor([1.], requires_grad=True)"
 
 
+def test_a_deep_copy_is_a_model_of_its_own(client: Client):
+    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
+    model.register_buffer("seen", gt.ones(1))
+    average = copy.deepcopy(model)
+    assert [name for name, _ in average.named_parameters()] == [name for name, _ in model.named_parameters()]
+    nn.init.zeros_(average[0].weight)
+    assert any(model[0].weight.data.numpy().flat)
+    average(gt.ones(1, 2)).sum().backward()
+    assert average[0].bias.grad is not None
+    assert model[0].bias.grad is None
+    assert list(average.state_dict()) == list(model.state_dict())
+
+
 def test_buffers_are_state_but_are_not_learned():
     module = nn.Module()
     module.register_buffer("mean", gt.zeros(2))
@@ -508,6 +522,8 @@ def test_a_state_that_does_not_fit_says_why_and_changes_nothing():
     keys = model.load_state_dict({"0.bias": gt.ones(3), "x": gt.ones(1)}, strict=False)
     assert keys == (["0.weight"], ["x"])
     assert model[0].bias.tolist() == [1, 1, 1]
+    model.load_state_dict({"0.bias": [1, 2, 3]}, strict=False)
+    assert model[0].bias.tolist() == [1, 2, 3]
 
 
 @ON_PYTORCH

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from gt.client.autograd import no_grad
 from gt.client.base import check_dtype
-from gt.client.functions.creation import tensor, zeros
+from gt.client.functions.creation import as_tensor, zeros
 from gt.client.tensor import Tensor
 from gt.errors import DTypeError, StateError
 from gt.ops import dtypes
@@ -17,8 +19,7 @@ class Parameter(Tensor):
     __slots__ = ()
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        value = data if isinstance(data, Tensor) else tensor(data)
-        super().__init__(value._value, None)
+        super().__init__(as_tensor(data)._value, None)
         if requires_grad:
             self.requires_grad_()
 
@@ -254,11 +255,11 @@ class Module:
         if strict and keys.missing_keys:
             problems.append(f"Missing key(s) in state_dict: {_quoted(keys.missing_keys)}. ")
         for name, value in own.items():
-            if name in state_dict and tuple(state_dict[name].shape) != value.shape:
+            given = value.shape if name not in state_dict else _shape(state_dict[name])
+            if given != value.shape:
                 problems.append(
-                    f"size mismatch for {name}: copying a param with shape "
-                    f"{list(state_dict[name].shape)} from checkpoint, the shape in current model is "
-                    f"{list(value.shape)}."
+                    f"size mismatch for {name}: copying a param with shape {list(given)} from checkpoint, "
+                    f"the shape in current model is {list(value.shape)}."
                 )
         if problems:
             lines = "".join(f"\n\t{problem}" for problem in problems)
@@ -266,7 +267,7 @@ class Module:
         with no_grad():
             for name, value in own.items():
                 if name in state_dict:
-                    value.data = as_tensor(state_dict[name]).to(value.dtype)
+                    value.data = as_tensor(state_dict[name]).detach().to(value.dtype)
         return keys
 
     # --- showing ---
@@ -308,12 +309,5 @@ def _quoted(names: list[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def as_tensor(value: Any) -> Tensor:
-    """A GT tensor of what may be PyTorch's, an array, or one already."""
-    if isinstance(value, Tensor):
-        return value.detach()
-    if type(value).__module__.partition(".")[0] == "torch":
-        value = value.detach().cpu()
-        # NumPy has no bfloat16; float32 holds its values exactly.
-        value = (value.float() if "bfloat16" in str(value.dtype) else value).numpy()
-    return tensor(value)
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
