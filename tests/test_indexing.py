@@ -159,13 +159,13 @@ def test_a_number_in_a_tensor_indexes_without_waiting_for_it():
     x, i = gt.arange(6).reshape(2, 3), gt.tensor(1)
     fetches = []
     fetch = x._value.client.fetch
-    x._value.client.fetch = lambda tensor: fetches.append(tensor) or fetch(tensor)  # type: ignore[method-assign]
+    x._value.client.fetch = lambda tensor: fetches.append(tensor) or fetch(tensor)
     try:
         y = x[i, :, None]
         assert not fetches
         assert y.tolist() == [[3], [4], [5]]
     finally:
-        x._value.client.fetch = fetch  # type: ignore[method-assign]
+        x._value.client.fetch = fetch
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_a_device_makes_no_difference(client: Client):
     [
         (lambda: gt.ones(3) + gt.ones(4), ShapeError, r"size of tensor a \(3\) must match .* b \(4\)"),
         (lambda: gt.ones(2, 3) @ gt.ones(4, 5), ShapeError, r"cannot be multiplied \(2x3 and 4x5\)"),
-        (lambda: gt.ones(3) @ gt.ones(3), ShapeError, r"two matrices today, not shapes \[3\] and \[3\]"),
+        (lambda: gt.ones(3) @ gt.tensor(1.0), ShapeError, "at least 1D, but they are 1D and 0D"),
         (lambda: gt.ones(2, 2) @ gt.ones(2, 2, dtype="int64"), DTypeError, "float32 != int64"),
         (lambda: gt.ones(3).sum(dim=1), DimensionError, r"range of \[-1, 0\], but got 1"),
         (lambda: gt.ones(3, 3).sum(dim=(0, -2)), ShapeError, "more than once"),
@@ -224,5 +224,3 @@ def test_reading(client: Client):
     )
     with pytest.raises(TypeError, match="0-d"):
         len(gt.tensor(1))
-    with pytest.raises(TypeError, match=r"use x\.tolist"):
-        iter(x)

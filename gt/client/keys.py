@@ -155,7 +155,7 @@ def _entry(entry: Any) -> Any:
             return array.item()
         return array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)
     try:
-        return operator.index(entry)
+        return operator.index(entry)  # type: ignore[arg-type] - it raises on what is none
     except TypeError:
         raise DimensionError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "

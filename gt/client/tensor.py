@@ -157,11 +157,6 @@ class Tensor(
         """The same value, outside the graph."""
         return self._value.tensor()
 
-    def clone(self) -> "Tensor":
-        """A tensor of the same value, with this one in its history."""
-        # A value never changes, so there is nothing to copy; only a gradient needs to know where to go.
-        return self._apply("getitem", index=()) if self.requires_grad else self._value.tensor()
-
     def register_hook(self, hook: Hook) -> HookHandle:
         """Call a function with this tensor's gradient when it is computed; what it returns, if anything,
         takes the gradient's place."""

@@ -97,6 +97,7 @@ class Server:
         """Clients that came before all workers were there."""
         self._peers: dict[bytes, ClientPeer | WorkerPeer] = {}
         self._by_fd: dict[int, bytes] = {}
+        self._open: set[int] = set()
         self._worker_names = (f"worker_{n}" for n in itertools.count())
         self._stats: list[_StatsQuestion] = []
         self._requests = itertools.count()
@@ -104,7 +105,7 @@ class Server:
         self._socket = self._context.socket(zmq.ROUTER)
         configure(self._socket)
         self._socket.router_mandatory = True
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         try:
             self._socket.bind(endpoint(address))
         except zmq.ZMQError as error:
@@ -122,8 +123,6 @@ class Server:
         next_tick = 0.0
         while True:
             poller.poll(int(TICK_SECONDS * 1000))
-            # A connection's end is read before any message, so that a number that the system gives to a
-            # new connection is never taken for the old one.
             self._drop_disconnected()
             for _ in range(64):  # then look again at who is gone
                 try:
@@ -163,8 +162,13 @@ class Server:
                 raise ProtocolError(f"a message of {len(parts[0]) if parts else 0} bytes")
             message = protocol.decode_by_server(parts[0].buffer)
             if isinstance(message, protocol.Hello | protocol.WorkerHello):
-                self._by_fd[parts[0].get(zmq.SRCFD)] = identity
-                self._greet(identity, message)
+                fd = int(parts[0].get(zmq.SRCFD))
+                # The system gives a closed connection's number to the next one. What is known of earlier
+                # connections is read first, so that their end is never taken for this one's.
+                self._drop_disconnected()
+                if fd in self._open:
+                    self._by_fd[fd] = identity
+                    self._greet(identity, message)
             elif isinstance(peer, ClientPeer):
                 self._from_client(peer, message, parts[1:])
             elif isinstance(peer, WorkerPeer):
@@ -258,8 +262,13 @@ class Server:
 
     def _drop_disconnected(self) -> None:
         while self._monitor.poll(0):
-            fd = recv_monitor_message(self._monitor)["value"]
-            identity = self._by_fd.pop(int(fd), None)
+            event = recv_monitor_message(self._monitor)
+            fd = int(event["value"])
+            if event["event"] == zmq.EVENT_ACCEPTED:
+                self._open.add(fd)
+                continue
+            self._open.discard(fd)
+            identity = self._by_fd.pop(fd, None)
             if identity is not None:
                 self._drop(identity, "its connection ended")
 

@@ -1,5 +1,6 @@
 """Functions that pick elements: a tensor's methods, called as `gt.gather(x, 0, index)`, and a few more."""
 
+from gt.client.functions.base import function
 from gt.client.tensor import Tensor
 
 __all__ = [
@@ -19,20 +20,20 @@ __all__ = [
     "unique",
 ]
 
-argsort = Tensor.argsort
-argwhere = Tensor.argwhere
-gather = Tensor.gather
-index_add = Tensor.index_add
-index_select = Tensor.index_select
-masked_select = Tensor.masked_select
-nonzero = Tensor.nonzero
-scatter = Tensor.scatter
-scatter_add = Tensor.scatter_add
-select = Tensor.select
-sort = Tensor.sort
-take_along_dim = Tensor.take_along_dim
-topk = Tensor.topk
-unique = Tensor.unique
+argsort = function(Tensor.argsort)
+argwhere = function(Tensor.argwhere)
+gather = function(Tensor.gather)
+index_add = function(Tensor.index_add)
+index_select = function(Tensor.index_select)
+masked_select = function(Tensor.masked_select)
+nonzero = function(Tensor.nonzero)
+scatter = function(Tensor.scatter)
+scatter_add = function(Tensor.scatter_add)
+select = function(Tensor.select)
+sort = function(Tensor.sort)
+take_along_dim = function(Tensor.take_along_dim)
+topk = function(Tensor.topk)
+unique = function(Tensor.unique)
 
 
 def embedding(index: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:

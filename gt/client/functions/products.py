@@ -5,21 +5,22 @@ import string
 from typing import Any
 
 from gt.client.base import apply
+from gt.client.functions.base import function
 from gt.client.functions.creation import full
 from gt.client.tensor import Tensor
 from gt.errors import ShapeError
 
 __all__ = ["addmm", "addmv", "baddbmm", "bmm", "dot", "einsum", "matmul", "mm", "mv", "outer", "tensordot"]
 
-addmm = Tensor.addmm
-addmv = Tensor.addmv
-baddbmm = Tensor.baddbmm
-bmm = Tensor.bmm
-dot = Tensor.dot
-matmul = Tensor.matmul
-mm = Tensor.mm
-mv = Tensor.mv
-outer = Tensor.outer
+addmm = function(Tensor.addmm)
+addmv = function(Tensor.addmv)
+baddbmm = function(Tensor.baddbmm)
+bmm = function(Tensor.bmm)
+dot = function(Tensor.dot)
+matmul = function(Tensor.matmul)
+mm = function(Tensor.mm)
+mv = function(Tensor.mv)
+outer = function(Tensor.outer)
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gt.client.base import apply
+from gt.client.functions.base import function
 from gt.client.methods.indexing import as_list
 from gt.client.tensor import Tensor
 from gt.errors import ShapeError
@@ -48,35 +49,35 @@ __all__ = [
     "vstack",
 ]
 
-broadcast_to = Tensor.broadcast_to
-chunk = Tensor.chunk
-clone = Tensor.clone
-diag = Tensor.diag
-diagonal = Tensor.diagonal
-expand_as = Tensor.expand_as
-flatten = Tensor.flatten
-flip = Tensor.flip
-moveaxis = Tensor.moveaxis
-movedim = Tensor.movedim
-narrow = Tensor.narrow
-pad = Tensor.pad
-permute = Tensor.permute
-ravel = Tensor.ravel
-repeat_interleave = Tensor.repeat_interleave
-reshape = Tensor.reshape
-roll = Tensor.roll
-split = Tensor.split
-squeeze = Tensor.squeeze
-swapaxes = Tensor.swapaxes
-t = Tensor.t
-tile = Tensor.tile
-trace = Tensor.trace
-transpose = Tensor.transpose
-tril = Tensor.tril
-triu = Tensor.triu
-unbind = Tensor.unbind
-unflatten = Tensor.unflatten
-unsqueeze = Tensor.unsqueeze
+broadcast_to = function(Tensor.broadcast_to)
+chunk = function(Tensor.chunk)
+clone = function(Tensor.clone)
+diag = function(Tensor.diag)
+diagonal = function(Tensor.diagonal)
+expand_as = function(Tensor.expand_as)
+flatten = function(Tensor.flatten)
+flip = function(Tensor.flip)
+moveaxis = function(Tensor.moveaxis)
+movedim = function(Tensor.movedim)
+narrow = function(Tensor.narrow)
+pad = function(Tensor.pad)
+permute = function(Tensor.permute)
+ravel = function(Tensor.ravel)
+repeat_interleave = function(Tensor.repeat_interleave)
+reshape = function(Tensor.reshape)
+roll = function(Tensor.roll)
+split = function(Tensor.split)
+squeeze = function(Tensor.squeeze)
+swapaxes = function(Tensor.swapaxes)
+t = function(Tensor.t)
+tile = function(Tensor.tile)
+trace = function(Tensor.trace)
+transpose = function(Tensor.transpose)
+tril = function(Tensor.tril)
+triu = function(Tensor.triu)
+unbind = function(Tensor.unbind)
+unflatten = function(Tensor.unflatten)
+unsqueeze = function(Tensor.unsqueeze)
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:

@@ -39,7 +39,7 @@ _SHAPE = "gt.shape"
 
 
 def save(state: Mapping[Any, Any] | Module, path: str | Path) -> None:
-    """Write a module, an optimizer's `state_dict()`, or any tensors by name to a file. Waits for the data."""
+    """Write a module's `state_dict()`, an optimizer's, or any tensors by name, to a file. Waits for data."""
     import safetensors
 
     given = state.state_dict() if isinstance(state, Module) else state

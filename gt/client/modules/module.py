@@ -54,7 +54,7 @@ class Module:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What `forward` computes."""
+        """Run `forward`."""
         return self.forward(*args, **kwargs)
 
     # --- what is inside ---
