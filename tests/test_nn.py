@@ -138,6 +138,27 @@ def test_multihead_attention_agrees_with_pytorch(
 
 
 @ON_PYTORCH
+@pytest.mark.parametrize("mask", [None, "bool", "float"])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.filterwarnings("ignore:Support for mismatched")
+def test_multihead_attention_does_not_look_at_padding(
+    client: Client, mask: str | None, need_weights: bool, batched: bool
+):
+    ours, theirs = (m.MultiheadAttention(8, 2, batch_first=True) for m in (nn, torch.nn))
+    ours.load_state_dict(theirs.state_dict())
+    shape = (3, 5, 8) if batched else (5, 8)
+    padding = np.arange(5) >= (np.array([[5], [3], [2]]) if batched else 3)
+    masks = {None: None, "bool": np.triu(np.ones((5, 5), bool), 1), "float": array(5, 5, seed=4)}
+    results = []
+    for lib, layer in ((gt, ours), (torch, theirs)):
+        x = lib.from_numpy(array(*shape))
+        attn_mask = None if mask is None else lib.from_numpy(masks[mask])
+        results.append(layer(x, x, x, lib.from_numpy(padding), need_weights, attn_mask)[0])
+    close(*results)
+
+
+@ON_PYTORCH
 def test_multihead_attention_without_a_batch_and_without_averaging(client: Client):
     ours, theirs = (m.MultiheadAttention(8, 2, bias=False) for m in (nn, torch.nn))
     ours.load_state_dict(theirs.state_dict())
