@@ -1,5 +1,6 @@
 """Modules, layers and losses: PyTorch's names, PyTorch's numbers, PyTorch's words."""
 
+import copy
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,27 @@ def test_multihead_attention_agrees_with_pytorch(
     if weights is not None:
         close(weights, their_weights)
     grads_agree(ours, theirs)
+
+
+@ON_PYTORCH
+@pytest.mark.parametrize("mask", [None, "bool", "float"])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.filterwarnings("ignore:Support for mismatched")
+def test_multihead_attention_does_not_look_at_padding(
+    client: Client, mask: str | None, need_weights: bool, batched: bool
+):
+    ours, theirs = (m.MultiheadAttention(8, 2, batch_first=True) for m in (nn, torch.nn))
+    ours.load_state_dict(theirs.state_dict())
+    shape = (3, 5, 8) if batched else (5, 8)
+    padding = np.arange(5) >= (np.array([[5], [3], [2]]) if batched else 3)
+    masks = {None: None, "bool": np.triu(np.ones((5, 5), bool), 1), "float": array(5, 5, seed=4)}
+    results = []
+    for lib, layer in ((gt, ours), (torch, theirs)):
+        x = lib.from_numpy(array(*shape))
+        attn_mask = None if mask is None else lib.from_numpy(masks[mask])
+        results.append(layer(x, x, x, lib.from_numpy(padding), need_weights, attn_mask)[0])
+    close(*results)
 
 
 @ON_PYTORCH
@@ -464,6 +486,19 @@ def test_the_tree_is_readable():
     assert repr(nn.Parameter(gt.ones(1))) == "Parameter containing:\ntensor([1.], requires_grad=True)"
 
 
+def test_a_deep_copy_is_a_model_of_its_own(client: Client):
+    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
+    model.register_buffer("seen", gt.ones(1))
+    average = copy.deepcopy(model)
+    assert [name for name, _ in average.named_parameters()] == [name for name, _ in model.named_parameters()]
+    nn.init.zeros_(average[0].weight)
+    assert any(model[0].weight.data.numpy().flat)
+    average(gt.ones(1, 2)).sum().backward()
+    assert average[0].bias.grad is not None
+    assert model[0].bias.grad is None
+    assert list(average.state_dict()) == list(model.state_dict())
+
+
 def test_buffers_are_state_but_are_not_learned():
     module = nn.Module()
     module.register_buffer("mean", gt.zeros(2))
@@ -508,6 +543,8 @@ def test_a_state_that_does_not_fit_says_why_and_changes_nothing():
     keys = model.load_state_dict({"0.bias": gt.ones(3), "x": gt.ones(1)}, strict=False)
     assert keys == (["0.weight"], ["x"])
     assert model[0].bias.tolist() == [1, 1, 1]
+    model.load_state_dict({"0.bias": [1, 2, 3]}, strict=False)
+    assert model[0].bias.tolist() == [1, 2, 3]
 
 
 @ON_PYTORCH

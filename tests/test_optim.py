@@ -13,6 +13,7 @@ import torch
 import gt
 from gt.client import Client
 from gt.errors import StateError
+from gt.transport.protocol import Op
 
 ON_PYTORCH = pytest.mark.parametrize("client", ["pytorch"], indirect=True)
 
@@ -106,6 +107,41 @@ def test_a_step_issues_no_more_than_it_must(client: Client):
     assert instructions_per_step(gt.optim.SGD([w], lr=0.1, momentum=0.9, weight_decay=0.1)) == 3
     assert instructions_per_step(gt.optim.Adam([w], lr=0.1)) == 3
     assert instructions_per_step(gt.optim.AdamW([w], lr=0.1, weight_decay=0.1)) == 3
+
+
+@ON_PYTORCH
+def test_every_step_is_the_same_instructions_but_for_their_numbers(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    model = gt.nn.Sequential(gt.nn.Linear(4, 8), gt.nn.Dropout(0.5), gt.nn.Linear(8, 3))
+    optimizer = gt.optim.AdamW(model.parameters(), lr=0.01)
+    schedule = gt.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=10)
+    x, y = gt.randn(5, 4), gt.tensor([0, 1, 2, 0, 1])
+    issued: list[Op] = []
+    emit = client.emit
+
+    def watch(instruction: Any) -> None:
+        if isinstance(instruction, Op):
+            issued.append(instruction)
+        emit(instruction)
+
+    monkeypatch.setattr(client, "emit", watch)
+    forms, numbers = [], []
+    for _ in range(5):
+        issued.clear()
+        optimizer.zero_grad()
+        gt.nn.cross_entropy_loss(model(x), y).backward()
+        gt.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        attrs = [(op.op, op.attrs or {}) for op in issued]
+        # What a compiler may take as an input of the sequence: fractions, and seeds.
+        free = [(n, v) for _, a in attrs for n, v in a.items() if type(v) is float or n == "seed"]
+        numbers.append(free)
+        fixed = [(o, {n: v for n, v in a.items() if type(v) is not float and n != "seed"}) for o, a in attrs]
+        forms.append((fixed, [name for name, _ in free]))
+    assert all(form == forms[1] for form in forms[2:])  # the first step makes the optimizer's state
+    assert numbers[1] != numbers[2]
 
 
 def test_parameters_without_a_gradient_stay():

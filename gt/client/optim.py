@@ -15,8 +15,8 @@ from typing import Any
 
 from gt.client import lr_scheduler as lr_scheduler
 from gt.client.autograd import enable_grad, no_grad
-from gt.client.functions.creation import zeros
-from gt.client.modules.module import as_tensor, forget_gradients
+from gt.client.functions.creation import as_tensor, full_like, zeros_like
+from gt.client.modules.module import forget_gradients
 from gt.client.tensor import Tensor
 from gt.errors import StateError
 
@@ -219,9 +219,9 @@ class Adam(Optimizer):
         lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
         if not state:
             state["step"] = 0
-            state["exp_avg"], state["exp_avg_sq"] = _zeros_like(parameter), _zeros_like(parameter)
+            state["exp_avg"], state["exp_avg_sq"] = zeros_like(parameter), zeros_like(parameter)
             if group["amsgrad"]:
-                state["max_exp_avg_sq"] = _zeros_like(parameter)
+                state["max_exp_avg_sq"] = zeros_like(parameter)
         step = state["step"] = state["step"] + 1
         sign = -1.0 if group["maximize"] else 1.0
         if decay and not self.decoupled:
@@ -229,7 +229,7 @@ class Adam(Optimizer):
         state["exp_avg"] = _weighted_sum(state["exp_avg"], gradient, beta1, sign * (1 - beta1))
         squares = state["exp_avg_sq"] = _average_of_squares(state["exp_avg_sq"], gradient, beta2)
         if group["amsgrad"]:
-            squares = state["max_exp_avg_sq"] = _maximum(state["max_exp_avg_sq"], squares)
+            squares = state["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(squares)
         _adaptive_step(
             parameter,
             state["exp_avg"],
@@ -282,9 +282,9 @@ class RMSprop(Optimizer):
         if group["weight_decay"]:
             gradient = _weighted_sum(gradient, parameter, 1.0, group["weight_decay"])
         if not state:
-            state["square_avg"] = _zeros_like(parameter)
+            state["square_avg"] = zeros_like(parameter)
             if group["momentum"]:
-                state["momentum_buffer"] = _zeros_like(parameter)
+                state["momentum_buffer"] = zeros_like(parameter)
         squares = state["square_avg"] = _average_of_squares(state["square_avg"], gradient, group["alpha"])
         rate, eps = group["lr"], group["eps"]
         if not group["momentum"]:
@@ -325,9 +325,7 @@ class Adagrad(Optimizer):
             gradient = _weighted_sum(gradient, parameter, 1.0, group["weight_decay"])
         if not state:
             state["step"] = 0
-            start = zeros(parameter.shape, dtype=parameter.dtype)
-            initial = group["initial_accumulator_value"]
-            state["sum"] = start + initial if initial else start
+            state["sum"] = full_like(parameter, group["initial_accumulator_value"])
         rate = group["lr"] / (1 + state["step"] * group["lr_decay"])
         state["step"] += 1
         state["sum"] = state["sum"] + gradient * gradient
@@ -353,19 +351,11 @@ def _adaptive_step(
     x._become(x._apply("adaptive_step", direction, squares, **{k: float(v) for k, v in numbers.items()}))
 
 
-def _maximum(a: Tensor, b: Tensor) -> Tensor:
-    return a.maximum(b)
-
-
-def _zeros_like(parameter: Tensor) -> Tensor:
-    return zeros(parameter.shape, dtype=parameter.dtype)
-
-
 def _number_or_tensor(name: str, value: Any) -> Any:
     # PyTorch counts steps in a tensor; here they are a number.
     if name == "step":
         return int(value)
-    return value if value is None or isinstance(value, int | float) else as_tensor(value)
+    return value if value is None or isinstance(value, int | float) else as_tensor(value).detach()
 
 
 def _not_negative(**settings: float) -> None:

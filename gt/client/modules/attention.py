@@ -1,5 +1,7 @@
 """Attention over several heads at once."""
 
+import math
+
 from gt.client.functions.creation import zeros
 from gt.client.modules import functional, init
 from gt.client.modules.layers import Linear
@@ -11,9 +13,9 @@ from gt.errors import ShapeError
 class MultiheadAttention(Module):
     """Every position looks at every other, in several ways at once; PyTorch's layer and parameter names.
 
-    As in PyTorch, sequences come first and batches second unless `batch_first`, a boolean `attn_mask` is true
-    where looking is *not* allowed, and the result is a pair: the output, and the weights or None.
-    Not there: key_padding_mask, other sizes for keys and values.
+    As in PyTorch, sequences come first and batches second unless `batch_first`, a boolean mask is true where
+    looking is *not* allowed, and the result is a pair: the output, and the weights or None.
+    Not there: other sizes for keys and values.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class MultiheadAttention(Module):
         query: Tensor,
         key: Tensor,
         value: Tensor,
+        key_padding_mask: Tensor | None = None,
         need_weights: bool = True,
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = True,
@@ -67,13 +70,13 @@ class MultiheadAttention(Module):
             q, k, v = (x.transpose(0, 1) for x in (q, k, v))
         # (batch, length, heads * size) -> (batch, heads, length, size)
         q, k, v = (self._split(x) for x in (q, k, v))
-        mask = None if attn_mask is None else self._mask(attn_mask, batched)
+        mask = self._mask(attn_mask, key_padding_mask, batched)
         rate = self.dropout if self.training else 0.0
         weights = None
         if need_weights:
             scores = (q * self.head_dim**-0.5) @ k.transpose(-2, -1)
             if mask is not None:
-                scores = scores.masked_fill(~mask, -float("inf")) if mask.dtype == "bool" else scores + mask
+                scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == "bool" else scores + mask
             weights = functional.dropout(functional.softmax(scores, -1), rate)
             out = weights @ v
         else:
@@ -97,13 +100,26 @@ class MultiheadAttention(Module):
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(-3, -2)
 
-    def _mask(self, mask: Tensor, batched: bool) -> Tensor:
-        """The mask as attention itself wants it: true where looking is allowed, and with heads of its own."""
-        allowed = ~mask if mask.dtype == "bool" else mask
-        if batched and mask.ndim == 3:
-            return allowed.unflatten(0, (-1, self.num_heads))
-        return allowed
+    def _mask(self, mask: Tensor | None, padding: Tensor | None, batched: bool) -> Tensor | None:
+        """Both masks in one, as attention wants it: true where looking is allowed, or added to the scores."""
+        if mask is not None:
+            mask = ~mask if mask.dtype == "bool" else mask
+            if batched and mask.ndim == 3:  # one for each head
+                mask = mask.unflatten(0, (-1, self.num_heads))
+        if padding is None:
+            return mask
+        # One row for all queries and heads.
+        padding = ~padding if padding.dtype == "bool" else padding
+        padding = padding.unflatten(0, (-1, 1, 1)) if batched else padding
+        if mask is None or mask.dtype == padding.dtype == "bool":
+            return padding if mask is None else mask & padding
+        return _added(mask) + _added(padding)
 
     def extra_repr(self) -> str:
         """Its sizes."""
         return f"{self.embed_dim}, {self.num_heads}, batch_first={self.batch_first}"
+
+
+def _added(mask: Tensor) -> Tensor:
+    """A mask to add to scores."""
+    return zeros(mask.shape).masked_fill(~mask, -math.inf) if mask.dtype == "bool" else mask
