@@ -15,7 +15,6 @@ import pytest
 
 from tests.programs import ROOT, run_python
 
-GT_CORE = "comes with GT's server and nn"
 SHARDING = "comes with sharding"
 HOT_PATHS = "comes with hot paths"
 VIZ_CORE = "comes with the grid executor"
@@ -50,15 +49,15 @@ FILES = {
     "gt/dispatcher/instruction_stream.py": None,
     "gt/dispatcher/sharding_modifier.py": SHARDING,
     "gt/worker/worker.py": None,
-    "gt/worker/__main__.py": GT_CORE,
+    "gt/worker/__main__.py": None,
     "gt/worker/hotpath_detector.py": HOT_PATHS,
     "gt/worker/engine/base.py": None,
     "gt/worker/engine/pytorch.py": None,
     "gt/worker/engine/numpy.py": None,
-    "gt/worker/engine/jax.py": GT_CORE,
+    "gt/worker/engine/jax.py": None,
     "gt/transport/protocol.py": None,
     "gt/transport/connection.py": None,
-    "gt/server/__main__.py": GT_CORE,
+    "gt/server/__main__.py": None,
     "triton_viz/core/trace.py": None,
     "triton_viz/core/client.py": None,
     "triton_viz/core/patch.py": None,
@@ -79,29 +78,29 @@ FILES = {
     "frontend/ops": None,
     # scripts and examples
     "demo.py": None,
-    "simple_launch.py": GT_CORE,
-    "test_simple.py": GT_CORE,
+    "simple_launch.py": None,
+    "test_simple.py": None,
     "test_grad.py": None,
     "examples/show_stats.py": None,
     # benchmarks
     "benchmarks/README.md": None,
-    "benchmarks/pytorch_baseline.py": GT_CORE,
-    "benchmarks/gt_benchmark.py": GT_CORE,
-    "benchmarks/compare.py": GT_CORE,
+    "benchmarks/pytorch_baseline.py": None,
+    "benchmarks/gt_benchmark.py": None,
+    "benchmarks/compare.py": None,
     # tests
     "tests/conftest.py": None,
     "tests/test_numerics.py": None,
     "tests/test_autograd.py": None,
-    "tests/test_operations.py": GT_CORE,
+    "tests/test_operations.py": None,
     "tests/test_nn.py": None,
-    "tests/test_multi_client.py": GT_CORE,
+    "tests/test_multi_client.py": None,
     "tests/test_varying_batch_sizes.py": None,
     "tests/test_sharding.py": SHARDING,
     "tests/test_distributed_matmul_patterns.py": SHARDING,
     "tests/test_tape_dump.py": None,
     "tests/test_hotpath_in_logs.py": HOT_PATHS,
     # docs
-    "docs/writing-a-stream-modifier.md": GT_CORE,
+    "docs/writing-a-stream-modifier.md": None,
     "docs/writing-a-client.md": VIZ_CORE,
     "docs/adding-a-record.md": VIZ_CORE,
     "docs/adding-a-visualization.md": VISUALIZER,
@@ -119,7 +118,7 @@ NAMES = {
     "gt:from_numpy": None,
     "gt:zeros": None,
     "gt:randn": None,
-    "gt:connect": GT_CORE,
+    "gt:connect": None,
     "gt.debug:get_tape": None,
     "gt.debug:print_tape": None,
     "gt.debug:get_worker_stats": None,
@@ -289,7 +288,7 @@ VARIABLES = {
     "GT_DEBUG_CLIENT": None,
     "GT_DEBUG_DISPATCHER": None,
     "GT_DEBUG_WORKER": None,
-    "GT_DEBUG_COMPILE": HOT_PATHS,
+    "GT_DEBUG_COMPILE": None,
     "GT_AUTO_COMPILE": HOT_PATHS,
     "GT_INSTRUCTION_LOG": None,
 }
@@ -356,11 +355,11 @@ def test_the_pages_contract_documents(word: str):
 
 
 COMMANDS = {
-    "gt.server -p": GT_CORE,
-    "gt.worker --host": GT_CORE,
-    "gt.worker -p": GT_CORE,
-    "simple_launch --no-test": GT_CORE,
-    "simple_launch --workers": GT_CORE,
+    "gt.server -p": None,
+    "gt.worker --host": None,
+    "gt.worker -p": None,
+    "simple_launch --no-test": None,
+    "simple_launch --workers": None,
 }
 
 
@@ -531,8 +530,8 @@ SNIPPETS: dict[Callable[[], None], str | None] = {
     auto_server: None,
     autograd_of_whole_numbers: None,
     module_with_parameters_and_a_training_step: None,
-    a_server_two_workers_and_a_client: GT_CORE,
-    connecting_where_nobody_listens_is_a_clear_error: GT_CORE,
+    a_server_two_workers_and_a_client: None,
+    connecting_where_nobody_listens_is_a_clear_error: None,
     worker_statistics: None,
     a_large_tensor_has_its_whole_shape: None,
     gradient_of_relu_equals_pytorchs: None,
@@ -550,13 +549,13 @@ def test_snippet_runs_in_a_fresh_program(name: str):
 
 SCRIPTS = {
     "demo.py": None,
-    "simple_launch.py": GT_CORE,
-    "simple_launch.py --workers 2": GT_CORE,
+    "simple_launch.py": None,
+    "simple_launch.py --workers 2": None,
     "test_grad.py": None,
     "examples/show_stats.py": None,
-    "benchmarks/pytorch_baseline.py": GT_CORE,
-    "benchmarks/gt_benchmark.py": GT_CORE,
-    "benchmarks/compare.py": GT_CORE,
+    "benchmarks/pytorch_baseline.py": None,
+    "benchmarks/gt_benchmark.py": None,
+    "benchmarks/compare.py": None,
 }
 
 

@@ -193,7 +193,6 @@ def upload(client: Client, array: np.ndarray, requires_grad: bool = False, owned
     """Send an array's data to the server. Unless it is `owned`, the array may change afterwards."""
     dtype = check_dtype(array.dtype)
     edge = leaf(dtype, requires_grad)
-    owned = owned and array.ndim > 0  # making it contiguous would give a number a dimension
     value = Value(client, client.create(array, owned), Spec(array.shape, dtype), client.site(_frame(1)))
     return TensorBase.kind(value, edge)
 

@@ -63,7 +63,7 @@ class RemoteConnection:
         if not frames:
             return CreateTensor(result, packed)
         # It goes behind its message, uncopied, which may be sent later than the array changes.
-        return Upload(result, np.ascontiguousarray(array) if owned else np.array(array, order="C"))
+        return Upload(result, np.asarray(array, order="C") if owned else np.array(array, order="C"))
 
     def send(self, batch: list[LocalInstruction]) -> None:
         """Send instructions."""

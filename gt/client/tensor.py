@@ -195,8 +195,10 @@ class Tensor(
 
     @property
     def data(self) -> "Tensor":
-        """This tensor without its gradient: `x.data.numpy()` reads the values."""
-        return self.detach()
+        """This tensor without its gradient: `x.data.numpy()` reads the values, `x.data += 1` changes them."""
+        view = DataView(self._value, None)
+        view.owner = self
+        return view
 
     @data.setter
     def data(self, other: "Tensor") -> None:
@@ -253,6 +255,18 @@ class Tensor(
         if not self.shape:
             raise TypeError("len() of a 0-d tensor")
         return self.shape[0]
+
+
+class DataView(Tensor):
+    """What `x.data` is: a tensor of x's value, whose changes in place are changes of x."""
+
+    __slots__ = ("owner",)
+    owner: Tensor
+
+    def _become(self, result: Tensor) -> Tensor:
+        super()._become(result)
+        self.owner._value = self._value
+        return self
 
 
 TensorBase.kind = Tensor

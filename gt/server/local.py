@@ -63,7 +63,7 @@ class LocalConnection:
 
     def upload(self, result: int, array: np.ndarray, owned: bool) -> LocalInstruction:
         """The instruction that makes a tensor of this array."""
-        return Upload(result, np.ascontiguousarray(array) if owned else np.array(array, order="C"))
+        return Upload(result, np.asarray(array, order="C") if owned else np.array(array, order="C"))
 
     def send(self, batch: list[LocalInstruction]) -> None:
         """Carry out instructions."""
