@@ -98,8 +98,7 @@ def apply(op: str, inputs: tuple[TensorBase, ...], attrs: dict[str, Any] | None)
     """Issue a row of the op table; record it if a gradient may be asked."""
     values = tuple([x._value for x in inputs])
     specs = tuple([value.spec for value in values])
-    # With the types: 1, 1.0 and True are equal, but a result's dtype depends on which of them it was.
-    key = (op, specs, *attrs.values(), *map(type, attrs.values())) if attrs else (op, specs)
+    key = (op, specs, _kind(attrs)) if attrs else (op, specs)
     try:
         known = _inferred.get(key) or _infer(op, specs, attrs, key)
     except TypeError:  # an attribute that cannot be a key
@@ -111,6 +110,16 @@ def apply(op: str, inputs: tuple[TensorBase, ...], attrs: dict[str, Any] | None)
     result = issue(client, op, tuple([value.id for value in values]), attrs, known[0])
     edge = _record(op, (*values, result), tuple([x._edge for x in inputs]), attrs, known[1])
     return TensorBase.kind(result, edge)
+
+
+def _kind(attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """What of an op's attributes its result's shape and dtype can depend on.
+
+    Not on a fraction or a seed, which may be different every time; but on whether a number is a fraction, a
+    whole number or a truth value, which for Python may all be equal.
+    """
+    values = [None if type(value) is float or name == "seed" else value for name, value in attrs.items()]
+    return (*values, *map(type, attrs.values()))
 
 
 _inferred: dict[tuple[Any, ...] | None, tuple[Spec, bool]] = {}
