@@ -50,3 +50,9 @@ def test_dimensions_can_be_put_in_any_order_and_back(shape: tuple[int, ...], dat
     np.testing.assert_array_equal(x.permute(order).numpy(), array.transpose(order))
     back = x.permute(order).movedim(tuple(range(len(shape))), tuple(order))
     np.testing.assert_array_equal(back.numpy(), array)
+
+
+def test_the_list_of_ops_is_the_tables():
+    from tools.op_list import FILE, written
+
+    assert FILE.read_text() == written(), "run: python -m tools.op_list"

@@ -307,6 +307,7 @@ NONSENSE = {
     "an unknown tensor": protocol.encode(protocol.Batch(1, [Op(1, "add", (5, 6), None, 0)])),
     "a worker's message": protocol.encode(protocol.Done(0, 0.0, [], [])),
     "a second hello": HELLO,
+    "a log to write": protocol.encode(protocol.FollowLog("/tmp/gt-not-mine.log")),
     "deeply nested": b"\x91" * 100_000,
 }
 

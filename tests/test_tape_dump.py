@@ -8,7 +8,7 @@ import pytest
 
 import gt
 from gt.server.local import LocalServer
-from tests.programs import run_python
+from tests.programs import ROOT, run_python
 
 SCRIPT = "import gt; a = gt.tensor([1.0, 2.0]); print((a + a).sum().item())"
 LINE = re.compile(
@@ -80,6 +80,22 @@ def test_the_log_may_be_asked_for_after_the_import(tmp_path: Path, monkeypatch, 
     assert log.read_text().count("op=add") == 2
     assert "op=full" in log.read_text()
     assert log.read_text().count("op=full") == 2
+
+
+def test_the_log_of_local_processes_follows_the_program(tmp_path: Path):
+    code = """
+import gt, os
+gt.init(workers=1, engine="numpy")
+(gt.ones(1) + 1).tolist()
+os.environ["GT_INSTRUCTION_LOG"] = "late.log"
+(gt.ones(2) * 2).tolist()
+del os.environ["GT_INSTRUCTION_LOG"]
+(gt.ones(3) - 1).tolist()
+text = open("late.log").read()
+print("op=add" in text, "op=mul" in text, "op=sub" in text, "WORKER worker_0" in text)
+"""
+    done = run_python("-c", code, cwd=tmp_path, environment={"PYTHONPATH": str(ROOT)})
+    assert done.stdout == "False True False True\n"
 
 
 def test_a_failure_can_be_found_in_the_log(tmp_path: Path, monkeypatch, server: LocalServer):

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,10 @@ WINDOW = 64
 class RemoteConnection:
     """Speaks to a dispatcher over a socket."""
 
-    def __init__(self, address: str, timeout: float) -> None:
+    def __init__(self, address: str, timeout: float, own_server: bool = False) -> None:
         self.address = address
+        self._own_server = own_server
+        self._log = config.instruction_log()
         self._replies: dict[int, Fetched | protocol.Stats] = {}
         self._sent = self._acked = 0
         self._stats_requests = itertools.count(-1, -1)
@@ -74,6 +77,9 @@ class RemoteConnection:
                 wire[place] = CreateTensor(instruction.result, arrays.pack(instruction.array, frames, None))
         with self._link.lock:
             self._take_in()
+            if self._own_server and config.instruction_log() != self._log:
+                self._log = config.instruction_log()
+                self._link.send(protocol.FollowLog(self._log and str(Path(self._log).absolute())))
             if self._sent - self._acked >= WINDOW:
                 self._wait_for_room()
             self._sent += 1

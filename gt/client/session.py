@@ -67,7 +67,9 @@ def init(workers: int | None = None, engine: str = "pytorch", modifiers: Modifie
         close()
         _processes = LocalProcesses(workers, engine, streams.names(at_dispatcher), streams.names(at_worker))
         try:
-            return _use(Client(RemoteConnection(_processes.address, START_SECONDS), at_client))
+            return _use(
+                Client(RemoteConnection(_processes.address, START_SECONDS, own_server=True), at_client)
+            )
         except ConnectionLost as error:
             why = _processes.failed() or str(error)
             close()

@@ -46,7 +46,7 @@ def main() -> None:
     shared_memory.sweep_all()
     address = options.address or f"{options.host}:{options.port}"
     try:
-        server = Server(address, options.expect_workers, chosen, report)
+        server = Server(address, options.expect_workers, chosen, report, owned=options.parent is not None)
     except ConnectionLost as error:
         fail(str(error))
         return

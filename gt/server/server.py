@@ -88,10 +88,13 @@ class Server:
         expected_workers: int = 0,
         modifiers: Sequence[StreamModifier] = (),
         report: Callable[[str], None] = config.verbose,
+        owned: bool = False,
     ) -> None:
         self.dispatcher = Dispatcher(modifiers)
         self.address = address
         self._report = report
+        self._owned = owned
+        """Whether it was started by the one program that uses it."""
         self._expected_workers = expected_workers
         self._waiting: list[tuple[bytes, protocol.Hello]] = []
         """Clients that came before all workers were there."""
@@ -228,6 +231,10 @@ class Server:
                 if isinstance(worker, WorkerPeer):
                     worker.returned += returned
                 self.dispatcher.receive(peer.name, sequence, instructions, frames)
+            case protocol.FollowLog(path):
+                if not self._owned:
+                    raise ProtocolError("only a program's own server takes its log from it")
+                os.environ["GT_INSTRUCTION_LOG"] = path or ""
             case protocol.GetStats(request):
                 self._stats.append(_StatsQuestion(peer, request))
             case protocol.Bye():

@@ -195,6 +195,12 @@ class Bye(msgspec.Struct, frozen=True, tag=23, array_like=True):
     """The client leaves; nothing it holds is needed any more."""
 
 
+class FollowLog(msgspec.Struct, frozen=True, tag=24, array_like=True):
+    """Write the tape to this file from now on, or to none. Only of a server that is the program's own."""
+
+    path: str | None
+
+
 # --- between dispatcher and worker ---
 
 
@@ -251,7 +257,7 @@ class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
     stats: dict[str, Any]
 
 
-FromClient = Hello | Batch | GetStats | Bye
+FromClient = Hello | Batch | GetStats | FollowLog | Bye
 ToClient = Welcome | Ack | Data | Stats | Refused
 FromWorker = WorkerHello | Done | WorkerStats | Bye
 ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | Refused
