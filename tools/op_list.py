@@ -10,7 +10,7 @@ FILE = Path(__file__).parents[1] / "docs/ops.md"
 HEAD = """# Ops
 
 Every operation is one row of the op table ([gt/ops](../gt/ops)). This page is written from it by
-`python -m tools.op_list`. *In the log* is what the instruction log calls an op. Most users never see the names
+`python -m tools.op_list`. *In the log* is what the instruction log calls an op. Users rarely see the names
 on the left, but the methods and functions that issue them: `x.exp()`, `gt.exp(x)`, `x[1:3]`, `nn.Linear`.
 """
 
