@@ -1,6 +1,5 @@
 """GT beside PyTorch and NumPy: small ops, large ops, transfers, training, many clients at once."""
 
-import atexit
 import subprocess
 import sys
 import threading
@@ -10,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Job, benchmark, cost_at_most, index_at_least, seconds_at_most, speed_at_least
+from benchmarks.harness import (
+    Job,
+    afterwards,
+    benchmark,
+    cost_at_most,
+    index_at_least,
+    seconds_at_most,
+    speed_at_least,
+)
 
 SMALL_OPS = 10_000
 
@@ -30,6 +37,7 @@ def _own_processes() -> None:
     import gt
 
     gt.init(workers=1)
+    afterwards(gt.close)
     (gt.ones(2) + 1).tolist()  # the worker has loaded its engine
 
 
@@ -195,13 +203,13 @@ class Clients:
         from gt.server.processes import LocalProcesses
 
         self._server = LocalProcesses(1)
-        atexit.register(self._server.stop)
+        afterwards(self._server.stop)
         command = [sys.executable, "-c", CLIENT, self._server.address]
         pipe = subprocess.PIPE
         self._programs = [
             subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1) for _ in range(count)
         ]
-        atexit.register(self.stop)
+        afterwards(self.stop)
         self.run(range(count), 100)
 
     def run(self, which: Any, ops: int) -> list[float]:
@@ -227,7 +235,7 @@ class Clients:
     def stop(self) -> None:
         for program in self._programs:
             program.kill()
-            program.wait()
+            program.communicate()
 
 
 @benchmark(

@@ -94,8 +94,24 @@ def benchmark(what: str, reference: str, goal: Goal) -> Callable[[Callable[[], t
     return register
 
 
+_afterwards: list[Callable[[], object]] = []
+
+
+def afterwards(clean: Callable[[], object]) -> None:
+    """Have something done when the benchmark that is being prepared is over, such as ending processes."""
+    _afterwards.append(clean)
+
+
 def run(entry: Benchmark, repeats: int = 9) -> Result:
     """Measure subject and reference, taking turns; the first turn of each is not counted."""
+    try:
+        return _run(entry, repeats)
+    finally:
+        while _afterwards:
+            _afterwards.pop()()
+
+
+def _run(entry: Benchmark, repeats: int) -> Result:
     subject, reference = entry.prepare()
     pairs: list[tuple[float, float]] = []
     returned: list[object] = []

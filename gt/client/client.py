@@ -14,7 +14,7 @@ from gt.transport import modifiers as streams
 from gt.transport import protocol
 from gt.transport.describe import debug
 
-BATCH = 128
+BATCH = 256
 """How many tensors are made, at the most, before the stream is sent on."""
 
 FLUSH_SECONDS = 0.01

@@ -18,10 +18,13 @@ from gt.dispatcher import Dispatcher
 from gt.dispatcher.fair_share import Chunk
 from gt.errors import ConnectionLost, ProtocolError
 from gt.transport import protocol, shared_memory
-from gt.transport.connection import configure, endpoint
+from gt.transport.connection import configure, endpoint, readable
 from gt.transport.modifiers import StreamModifier
 
 TICK_SECONDS = 0.1
+ACK_EVERY = 8
+"""How many batches an acknowledgement stands for. Clients may have many more under way (`remote.WINDOW`)."""
+
 MAX_QUEUED = 4096
 """How many batches of one client may wait. A client of ours stops far below; another is refused."""
 
@@ -49,9 +52,10 @@ class ClientPeer(Peer):
     """A client; the dispatcher's link to it."""
 
     def ack(self, sequence: int) -> None:
-        """Every batch up to this one is done."""
-        returned, self.returned = self.returned, []
-        self.post(protocol.Ack(sequence, returned))
+        """Every batch up to this one is done. Said now and then: one message stands for those before."""
+        if sequence % ACK_EVERY == 0 or self.returned:
+            returned, self.returned = self.returned, []
+            self.post(protocol.Ack(sequence, returned))
 
     def data(self, reply: tuple[protocol.Data, Any]) -> None:
         """Data that was asked for."""
@@ -128,12 +132,12 @@ class Server:
             poller.poll(int(TICK_SECONDS * 1000))
             self._drop_disconnected()
             for _ in range(64):  # then look again at who is gone
-                try:
-                    identity, *parts = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-                except zmq.Again:
+                if not readable(self._socket):
                     break
+                identity, *parts = self._socket.recv_multipart(copy=False)
                 self._receive(identity.bytes, parts)
-            self._answer_stats()
+            if self._stats:
+                self._answer_stats()
             if time.monotonic() > next_tick:
                 next_tick = time.monotonic() + TICK_SECONDS
                 if not alive():
@@ -268,7 +272,7 @@ class Server:
     # --- who goes ---
 
     def _drop_disconnected(self) -> None:
-        while self._monitor.poll(0):
+        while readable(self._monitor):
             event = recv_monitor_message(self._monitor)
             fd = int(event["value"])
             if event["event"] == zmq.EVENT_ACCEPTED:

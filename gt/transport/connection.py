@@ -42,6 +42,11 @@ def configure(socket: zmq.Socket) -> None:
     socket.maxmsgsize = protocol.MAX_ARRAY
 
 
+def readable(socket: zmq.Socket) -> bool:
+    """Whether something has arrived. Asks the socket itself, which is faster than polling it."""
+    return bool(socket.getsockopt(zmq.EVENTS) & zmq.POLLIN)  # type: ignore[operator] - a number
+
+
 class Link:
     """A connection to a dispatcher."""
 
@@ -72,13 +77,10 @@ class Link:
     def receive(self) -> Iterable[tuple[bytes, list[zmq.Frame]]]:
         """Everything that has arrived: messages, still encoded, and the arrays behind them. Never waits."""
         with self.lock:
-            while self.lost is None:
-                try:
-                    payload, *frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-                except zmq.Again:
-                    break
+            while self.lost is None and readable(self._socket):
+                payload, *frames = self._socket.recv_multipart(copy=False)
                 yield payload.bytes, frames
-            if self.lost is None and self._monitor.poll(0):
+            if self.lost is None and readable(self._monitor):
                 recv_monitor_message(self._monitor)
                 self.lost = f"the server at {self.address} went away"
 
