@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import itertools
 import os
 from collections.abc import Iterator
 
@@ -36,6 +37,13 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(session_module, "_current", client)
     yield client
     client.close()
+    if request.param == "jax" and next(_jax_tests) % 100 == 99:
+        import jax
+
+        jax.clear_caches()  # every shape is compiled anew, and takes megabytes
+
+
+_jax_tests = itertools.count()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,18 +35,17 @@ class Process:
     """`python ARGUMENTS`, its output kept."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
+        # A file, not a pipe: a pipe that nobody reads fills up, and stops who writes to it.
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in stop()
         clean = {k: v for k, v in os.environ.items() if not k.startswith("GT_")}
         self.popen = subprocess.Popen(
             [sys.executable, *arguments],
-            stdout=subprocess.PIPE,
+            stdout=self._file,
             stderr=subprocess.STDOUT,
-            text=True,
             cwd=ROOT,
             env=clean | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"} | environment,
         )
         self.output = ""
-        assert self.popen.stdout is not None
-        os.set_blocking(self.popen.stdout.fileno(), False)
 
     @property
     def pid(self) -> int:
@@ -53,9 +53,8 @@ class Process:
 
     def read(self) -> str:
         """All it has printed so far."""
-        assert self.popen.stdout is not None
-        with contextlib.suppress(TypeError):  # nothing there yet
-            self.output += self.popen.stdout.read() or ""
+        size = os.fstat(self._file.fileno()).st_size
+        self.output = os.pread(self._file.fileno(), size, 0).decode()
         return self.output
 
     def says(self, text: str, seconds: float = 30) -> str:
@@ -87,8 +86,7 @@ class Process:
                 self.popen.wait(5)
             except subprocess.TimeoutExpired:
                 self.kill()
-        assert self.popen.stdout is not None
-        self.popen.stdout.close()
+        self._file.close()
 
 
 class Cluster:

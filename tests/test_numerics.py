@@ -14,7 +14,7 @@ from gt.client import Client
 from gt.errors import DimensionError, DTypeError, ShapeError
 from gt.ops import TABLE, dtypes
 from gt.transport.arrays import numpy_dtype
-from tests.samples import SAMPLES, Sample
+from tests.samples import SAMPLES, Sample, on_every_system
 from tests.samples.base import assert_same, dtype_name, ints, to_torch
 from tests.samples.elementwise import ARITHMETIC, MATH, PAIRS
 from tests.samples.logic import BITS, COMPARISONS, TRUTHS
@@ -27,7 +27,7 @@ def test_every_op_of_the_table_has_a_sample():
     assert {sample.op for sample in SAMPLES} | CREATION | INTERNAL == set(TABLE)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize(("client", "sample"), on_every_system(SAMPLES), indirect=["client"])
 def test_op_agrees_with_pytorch(client: Client, sample: Sample):
     ours = sample.call(*(gt.from_numpy(a) for a in sample.arrays))
     theirs = sample.call(*(to_torch(a) for a in sample.arrays))

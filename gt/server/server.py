@@ -210,6 +210,7 @@ class Server:
             self._peers[identity] = client
             client.name = self.dispatcher.connect(client)
             client.post(protocol.Welcome(client.name, client.local))
+            config.verbose(f"client {client.name} connected")
             return
         name = hello.name or next(n for n in self._worker_names if n not in self.dispatcher.workers)
         if name in self.dispatcher.workers:
@@ -299,7 +300,7 @@ class Server:
         peer = self._peers.pop(identity, None)
         if peer is None:
             return
-        self._report(f"{peer.name} left: {why}")
+        (self._report if isinstance(peer, WorkerPeer) else config.verbose)(f"{peer.name} left: {why}")
         self._stats = [question for question in self._stats if question.peer is not peer]
         if isinstance(peer, ClientPeer):
             self.dispatcher.disconnect(peer.name)
