@@ -62,6 +62,11 @@ LAYERS: list[tuple[str, Callable[[Any], Any], np.ndarray]] = [
     ("MaxPool2d", lambda m: m.MaxPool2d(2), array(2, 3, 6, 5)),
     ("MaxPool2d with padding", lambda m: m.MaxPool2d(3, stride=2, padding=1), array(2, 3, 6, 5)),
     ("AvgPool2d", lambda m: m.AvgPool2d(2), array(2, 3, 6, 5)),
+    ("BatchNorm1d", lambda m: m.BatchNorm1d(3), array(4, 3)),
+    ("BatchNorm1d of signals", lambda m: m.BatchNorm1d(3, momentum=0.3), array(4, 3, 5)),
+    ("BatchNorm2d", lambda m: m.BatchNorm2d(3), array(2, 3, 4, 5)),
+    ("BatchNorm2d while evaluating", lambda m: m.BatchNorm2d(3).eval(), array(2, 3, 4, 5)),
+    ("BatchNorm2d without anything learned", lambda m: m.BatchNorm2d(3, affine=False), array(2, 3, 4, 5)),
     ("Flatten", lambda m: m.Flatten(), array(2, 3, 4)),
     ("Identity", lambda m: m.Identity(), array(2, 3)),
     ("Dropout while evaluating", lambda m: m.Dropout(0.5).eval(), array(2, 3)),
@@ -82,6 +87,24 @@ LAYERS: list[tuple[str, Callable[[Any], Any], np.ndarray]] = [
         array(2, 5),
     ),
 ]
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_batch_norm_remembers_what_it_saw_as_pytorch_does(client: Client, momentum: float | None):
+    ours, theirs = nn.BatchNorm2d(3, momentum=momentum), torch.nn.BatchNorm2d(3, momentum=momentum)
+    x = array(2, 3, 4, 5)
+    for seed in range(4):
+        x = array(2, 3, 4, 5, seed=seed)
+        close(ours(gt.from_numpy(x)), theirs(torch.from_numpy(x)))
+    for name, value in theirs.state_dict().items():
+        close(ours.state_dict()[name], value)
+    for module in (ours, theirs):
+        module.eval()
+    close(ours(gt.from_numpy(x)), theirs(torch.from_numpy(x)))
+    with pytest.raises(gt.errors.ShapeError, match=r"expected 4D input \(got 2D input\)"):
+        ours(gt.ones(2, 3))
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
+        ours.train()(gt.ones(1, 3, 1, 1))
 
 
 @pytest.mark.parametrize(("make", "x"), [row[1:] for row in LAYERS], ids=[row[0] for row in LAYERS])

@@ -26,6 +26,7 @@ from gt.client.modules.activations import (
     Tanh,
 )
 from gt.client.modules.attention import MultiheadAttention
+from gt.client.modules.batch_norm import BatchNorm1d, BatchNorm2d
 from gt.client.modules.containers import (
     ModuleDict,
     ModuleList,
@@ -74,6 +75,8 @@ __all__ = [
     "AvgPool2d",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
     "Conv2d",
     "CrossEntropyLoss",
     "Dropout",

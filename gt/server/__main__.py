@@ -2,11 +2,10 @@
 
 import argparse
 
-from gt import config
+from gt import command_line
 from gt.errors import ConnectionLost
-from gt.server.command_line import DEFAULT_PORT, fail, say, stop_on_sigterm, watch
 from gt.server.server import Server
-from gt.transport import modifiers, shared_memory
+from gt.transport import shared_memory
 
 
 def main() -> None:
@@ -16,45 +15,25 @@ def main() -> None:
         description="Run a GT server. Workers join it, clients connect to it.",
         epilog="Then, elsewhere: python -m gt.worker --host HOST -p PORT, and gt.connect('HOST:PORT')",
     )
-    parser.add_argument("-p", "--port", type=int, default=DEFAULT_PORT, help="port (default %(default)s)")
     parser.add_argument(
         "--host",
         default="127.0.0.1",
         help="address to listen on (default %(default)s: this machine only; 0.0.0.0: all networks, and "
         "whoever can reach the port can use the workers)",
     )
-    parser.add_argument(
-        "--modifier",
-        action="append",
-        default=[],
-        metavar="MODULE:CLASS",
-        help="a stream modifier; repeatable",
-    )
-    parser.add_argument("--address", help=argparse.SUPPRESS)
-    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--expect-workers", type=int, default=0, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if not 0 < options.port < 65536:
-        parser.error(f"a port is between 1 and 65535, not {options.port}")
-    stop_on_sigterm()
-    report = say if options.parent is None else config.verbose
-    try:
-        chosen = [modifiers.load(name) for name in options.modifier]
-    except (ImportError, AttributeError, ValueError) as error:
-        fail(f"no modifier: {error}")
-        return
+    options = command_line.parse(parser)
     shared_memory.sweep_all()
-    address = options.address or f"{options.host}:{options.port}"
     try:
-        server = Server(address, options.expect_workers, chosen, report, owned=options.parent is not None)
+        owned = options.parent is not None
+        server = Server(options.address, options.expect_workers, options.modifiers, options.report, owned)
     except ConnectionLost as error:
-        fail(str(error))
-        return
+        command_line.fail(str(error))
     try:
-        report(f"server ready on {address}")
-        server.run(watch(options.parent))
+        options.report(f"server ready on {options.address}")
+        server.run(options.alive)
     except KeyboardInterrupt:
-        report("server stopped")
+        options.report("server stopped")
     finally:
         server.close()
 

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import itertools
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -356,8 +355,3 @@ class _StatsQuestion:
         """A worker's answer."""
         if request == self.asked:
             self.answers[worker] = stats
-
-
-def say(message: str) -> None:
-    """Print a line of a server's or worker's own, on the command line."""
-    print(f"[gt] {message}", file=sys.stderr, flush=True)

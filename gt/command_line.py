@@ -1,0 +1,68 @@
+"""What the command lines of server and worker share."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from gt import config
+from gt.transport import modifiers
+
+DEFAULT_PORT = 12345
+
+
+class Options(argparse.Namespace):
+    """What was asked for on the command line."""
+
+    address: str
+    """Where the server is."""
+    modifiers: list[modifiers.StreamModifier]
+    report: Callable[[str], None]
+    """Prints a line for whoever started this: a person, or, only if asked, a program."""
+    alive: Callable[[], bool]
+    """Whether the program that started this, if one did, is still there."""
+    parent: int | None
+
+
+def parse(parser: argparse.ArgumentParser) -> Options:
+    """Read the command line: the parser's own arguments, and those that server and worker share."""
+    parser.add_argument("-p", "--port", type=int, default=DEFAULT_PORT, help="port (default %(default)s)")
+    parser.add_argument(
+        "--modifier",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        help="a stream modifier; repeatable",
+    )
+    parser.add_argument("--address", help=argparse.SUPPRESS)
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args(namespace=Options())
+    if not 0 < options.port < 65536:
+        parser.error(f"a port is between 1 and 65535, not {options.port}")
+    options.address = options.address or f"{options.host}:{options.port}"
+    options.report = say if options.parent is None else config.verbose
+    parent = options.parent
+    options.alive = lambda: parent is None or os.getppid() == parent
+    try:
+        options.modifiers = [modifiers.load(name) for name in options.modifier]
+    except (ImportError, AttributeError, ValueError) as error:
+        fail(f"no modifier: {error}")
+    signal.signal(signal.SIGTERM, _interrupt)  # end as cleanly on a kill as on Ctrl-C
+    return options
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def say(message: str) -> None:
+    """Print a line about a server or worker."""
+    print(f"[gt] {message}", flush=True)
+
+
+def fail(message: str) -> NoReturn:
+    """End with a message."""
+    print(f"[gt] {message}", file=sys.stderr, flush=True)
+    sys.exit(1)
