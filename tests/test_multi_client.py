@@ -77,6 +77,28 @@ def test_threads_of_one_client_receive_their_own_answers(running: Cluster):
     assert seen == {n: {float(n)} for n in range(4)}
 
 
+def test_threads_of_one_client_upload_side_by_side(running: Cluster):
+    """Large arrays share memory that is used again and again: no two of them may have the same at once."""
+    client = connect(running)
+    wrong: list[float] = []
+
+    def loop(number: int) -> None:
+        for step in range(40):
+            value = number * 1000.0 + step
+            tensor = client.create(np.full(50_000, value))
+            if set(np.unique(client.fetch(tensor))) != {value}:
+                wrong.append(value)
+            client.emit(tensor)
+
+    threads = [threading.Thread(target=loop, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    client.close()
+    assert wrong == []
+
+
 def test_two_clients_use_the_same_numbers_for_different_tensors(running: Cluster):
     one, other = connect(running), connect(running)
     assert one.create(np.ones(2)) == other.create(np.zeros(2)) == 0

@@ -13,6 +13,7 @@ import mmap
 import os
 import re
 import secrets
+import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable
@@ -85,6 +86,7 @@ class SharedMemory:
     """One process's shared memory: the segments it made, and those of others that it uses."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._free: list[_Segment] = []
         self._lent: dict[str, _Segment] = {}
         self._mapped: dict[str, mmap.mmap] = {}
@@ -96,10 +98,12 @@ class SharedMemory:
         """Copy an array into a segment; the result is its name."""
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         size = len(data)
-        fitting = [segment for segment in self._free if size <= segment.size <= 2 * size]
-        if fitting:
-            segment = min(fitting, key=lambda one: one.size)
-            self._free.remove(segment)
+        with self._lock:  # two threads must not choose the same one
+            fitting = [segment for segment in self._free if size <= segment.size <= 2 * size]
+            segment = min(fitting, key=lambda one: one.size, default=None)
+            if segment is not None:
+                self._free.remove(segment)
+        if segment is not None:
             segment.fill(data)
         else:
             segment = _Segment.filled(data)
@@ -108,11 +112,8 @@ class SharedMemory:
 
     def take_back(self, names: Iterable[str]) -> None:
         """The receiver is done with these."""
-        for name in names:
-            segment = self._lent.pop(name, None)
-            if segment is None:
-                continue
-            self._free.append(segment)
+        with self._lock:
+            self._free += [self._lent.pop(name) for name in names if name in self._lent]
             while sum(one.size for one in self._free) > KEPT_BYTES:
                 self._free.pop(0).remove()
 
