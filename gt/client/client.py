@@ -1,5 +1,6 @@
 """The client's end of the stream: instructions go out in batches, data comes back when asked for."""
 
+import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -32,6 +33,13 @@ class Connection(Protocol):
 
     def upload(self, result: int, array: np.ndarray, owned: bool) -> protocol.LocalInstruction:
         """The instruction that makes a tensor of this array, which may change later unless it is `owned`."""
+        ...
+
+    sent: int
+    """How many batches have gone out."""
+
+    def wait_for_room(self) -> None:
+        """Wait until another batch may be sent."""
         ...
 
     def send(self, batch: list[protocol.LocalInstruction]) -> None:
@@ -94,10 +102,11 @@ class Client:
 
     def fetch(self, tensor: int) -> np.ndarray:
         """A tensor's data. Sends what is pending, and waits."""
+        self.connection.wait_for_room()
         with self._lock:
             request = next(self._requests)
             self.emit(protocol.GetData(request, tensor))
-            self.connection.send(self._take_pending())
+            self._send()
         reply = self.connection.wait(request)
         if reply.array is None:
             raise WorkerError(reply.error)
@@ -105,28 +114,35 @@ class Client:
 
     def flush(self) -> None:
         """Send what is pending."""
+        # Here, before anything is taken off the list: this is where a fast client waits, and is interrupted.
+        self.connection.wait_for_room()
         with self._lock:
             if self._pending:
-                self.connection.send(self._take_pending())
+                self._send()
 
-    def _take_pending(self) -> list[protocol.LocalInstruction]:
+    def _send(self) -> None:
         # The list stays the same object, and others only append to it: no instruction can slip away.
-        size = len(self._pending)
-        batch = self._pending[:size]
-        del self._pending[:size]
-        if self.modifiers:
-            batch = streams.through(self.modifiers, batch)
-        debug("client", batch)
-        return batch
+        pending = self._pending[: protocol.MAX_INSTRUCTIONS]
+        del self._pending[: len(pending)]
+        sent = self.connection.sent
+        try:
+            batch = streams.through(self.modifiers, pending) if self.modifiers else pending
+            debug("client", batch)
+            self.connection.send(batch)
+        except BaseException:
+            if self.connection.sent == sent:
+                self._pending[:0] = pending
+            raise
+        if self._pending and len(pending) == protocol.MAX_INSTRUCTIONS:
+            self._send()
 
     def _flush_regularly(self) -> None:
         """Send what has waited too long, so that work starts, and memory is freed, while the user thinks."""
         while not self._closed.wait(FLUSH_SECONDS):
             if self._pending:
-                try:
+                # Whatever it is, the next call from the user's own code raises it again: nothing is lost.
+                with contextlib.suppress(Exception):
                     self.flush()
-                except Exception:  # noqa: BLE001 - the next call from the user's own code raises it again
-                    return
 
     def site(self, frame: FrameType | None) -> int:
         """The number of the line of the user's code that called into GT: the first one outside of it."""
@@ -155,12 +171,21 @@ class Client:
     def get_stats(self) -> dict[str, dict[str, Any]]:
         """Every worker's statistics, by name, once everything issued so far is done."""
         self.flush()
-        return self.connection.get_stats()
+        with self._lock:
+            return self.connection.get_stats()
 
     def get_dispatcher_stats(self) -> dict[str, Any]:
         """The dispatcher's statistics, once everything issued so far is done."""
         self.flush()
         return self.connection.get_dispatcher_stats()
+
+    def hold(self) -> None:
+        """Let nothing be sent until `release`."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Go on."""
+        self._lock.release()
 
     def after_fork(self) -> bool:
         """In a forked child: go on alone if the server is in this process too, or else give up.
@@ -180,9 +205,21 @@ class Client:
             self._closed.set()
             self.connection.last()
             try:
-                self.flush()
+                # If the server is gone, so is everything that mattered.
+                with contextlib.suppress(ConnectionLost):
+                    self.flush()
             finally:
                 self.connection.close()
+                self.emit = _refuse_after_close
+                self._pending.clear()
+
+
+def _refuse_after_close(instruction: protocol.LocalInstruction) -> None:
+    if type(instruction) is not int:
+        raise ConnectionLost(
+            "this tensor belongs to a connection that was closed, by close(), connect() or init(). "
+            "Make it anew"
+        )
 
 
 def _refuse_after_fork(instruction: protocol.LocalInstruction) -> None:

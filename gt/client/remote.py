@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,26 @@ WINDOW = 64
 class RemoteConnection:
     """Speaks to a dispatcher over a socket."""
 
-    def __init__(self, address: str, timeout: float, own_server: bool = False) -> None:
+    def __init__(
+        self,
+        address: str,
+        timeout: float,
+        own_server: bool = False,
+        trouble: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self.address = address
         self._own_server = own_server
         self._log = config.instruction_log()
+        self._trouble = trouble
+        """Says why nobody will ever answer, if that is known."""
         self._replies: dict[int, Fetched | protocol.Stats] = {}
-        self._sent = self._acked = 0
+        self.sent = self._acked = 0
         self._stats_requests = itertools.count(-1, -1)
         self._welcome: protocol.Welcome | None = None
         self._memory = SharedMemory()
         self._link = Link(address)
         try:
-            self._link.send(protocol.Hello(protocol.VERSION, host(), os.getpid()))
+            self._link.send(protocol.Hello(protocol.VERSION, host(), os.getpid(), self._memory.prefix))
             self._link.until(self._admitted, timeout, self._nobody)
         except BaseException:
             self._link.close()
@@ -53,6 +62,9 @@ class RemoteConnection:
 
     def _admitted(self) -> protocol.Welcome | None:
         self._take_in()
+        why = self._trouble()
+        if why is not None:
+            raise ConnectionLost(why)
         return self._welcome
 
     # --- what the client calls ---
@@ -62,7 +74,7 @@ class RemoteConnection:
         if array.nbytes > protocol.MAX_ARRAY:
             raise ProtocolError(f"an array of {array.nbytes} bytes is over the limit of {protocol.MAX_ARRAY}")
         frames: list[memoryview] = []
-        packed = arrays.pack(array, frames, self._memory if self._shared else None)
+        packed = arrays.pack(array, frames, self._memory if self._shared else None, "worker")
         if not frames:
             return CreateTensor(result, packed)
         # It goes behind its message, uncopied, which may be sent later than the array changes.
@@ -74,23 +86,27 @@ class RemoteConnection:
         wire: list[Any] = list(batch)
         for place, instruction in enumerate(batch):
             if type(instruction) is Upload:
-                wire[place] = CreateTensor(instruction.result, arrays.pack(instruction.array, frames, None))
+                wire[place] = CreateTensor(
+                    instruction.result, arrays.pack(instruction.array, frames, None, "worker")
+                )
         with self._link.lock:
             self._take_in()
             if self._own_server and config.instruction_log() != self._log:
                 self._log = config.instruction_log()
                 self._link.send(protocol.FollowLog(self._log and str(Path(self._log).absolute())))
-            if self._sent - self._acked >= WINDOW:
-                self._wait_for_room()
-            self._sent += 1
             returned = self._memory.done_with("worker")
-            self._link.send(protocol.Batch(self._sent, wire, returned), frames)
+            self._link.send(protocol.Batch(self.sent + 1, wire, returned), frames)
+            self.sent += 1
 
-    def _wait_for_room(self) -> None:
+    def wait_for_room(self) -> None:
+        """Wait until another batch may be sent. Holds no lock: others may read meanwhile."""
+        if self.sent - self._acked < WINDOW:
+            return
+
         def room() -> bool | None:
             self._take_in()
             self._link.check()
-            return True if self._sent - self._acked < WINDOW else None
+            return True if self.sent - self._acked < WINDOW else None
 
         self._link.until(room, config.timeout(), lambda: self._no_answer("has not finished earlier work"))
 

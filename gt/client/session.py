@@ -15,6 +15,8 @@ from gt.transport.modifiers import Modifiers, StreamModifier
 if TYPE_CHECKING:
     from gt.server.processes import LocalProcesses
 
+ENGINES = ("jax", "numpy", "pytorch")
+
 _lock = threading.RLock()
 _current: Client | None = None
 _processes: "LocalProcesses | None" = None
@@ -53,6 +55,8 @@ def init(workers: int | None = None, engine: str = "pytorch", modifiers: Modifie
     chosen = streams.check(modifiers)
     at_client = streams.instances(chosen.get("client", ()))
     at_dispatcher, at_worker = chosen.get("dispatcher", ()), chosen.get("worker", ())
+    if engine not in ENGINES:
+        raise ValueError(f"no engine is called {engine!r}; there are {', '.join(ENGINES)}")
     if workers is None:
         from gt.server.local import LocalConnection, LocalServer
 
@@ -68,7 +72,12 @@ def init(workers: int | None = None, engine: str = "pytorch", modifiers: Modifie
         _processes = LocalProcesses(workers, engine, streams.names(at_dispatcher), streams.names(at_worker))
         try:
             return _use(
-                Client(RemoteConnection(_processes.address, START_SECONDS, own_server=True), at_client)
+                Client(
+                    RemoteConnection(
+                        _processes.address, START_SECONDS, own_server=True, trouble=_processes.failed
+                    ),
+                    at_client,
+                )
             )
         except ConnectionLost as error:
             why = _processes.failed() or str(error)
@@ -112,4 +121,15 @@ def _after_fork() -> None:
         _current = None
 
 
-os.register_at_fork(after_in_child=_after_fork)
+def _before_fork() -> None:
+    """Fork between two batches, never in the middle of one."""
+    if _current is not None:
+        _current.hold()
+
+
+def _after_fork_in_parent() -> None:
+    if _current is not None:
+        _current.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)

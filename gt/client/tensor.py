@@ -133,7 +133,7 @@ class Tensor(
                 )
             gradient = create(client, "full", shape=shape, value=1, dtype=dtype)
         elif not isinstance(gradient, Tensor):
-            gradient = upload(client, np.asarray(gradient, dtype), owned=True)
+            gradient = upload(client, np.asarray(gradient, dtype))
         if gradient.shape != shape:
             raise ShapeError(
                 f"Mismatch in shape: the gradient has shape {list(gradient.shape)} "

@@ -38,6 +38,10 @@ class ClientLink(Protocol):
         """Data that was asked for, and cannot be had."""
         ...
 
+    def refused(self, error: str) -> None:
+        """It is not served any more."""
+        ...
+
 
 class WorkerLink(Protocol):
     """The way to a worker."""
@@ -204,7 +208,12 @@ class Dispatcher:
         name = chunk.session.name
         self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.instructions)
         debug("dispatcher", chunk.instructions, prefix=f"{name} to {worker.name}: ")
-        worker.send(sequence, chunk)
+        try:
+            worker.send(sequence, chunk)
+        except Exception as error:  # noqa: BLE001 - whose work cannot even be sent is at fault, and nobody else
+            if self._in_flight.pop(sequence, None) is not None:
+                chunk.share.finished(chunk, 0.0)
+                self._refuse(chunk.session, f"{type(error).__name__}: {error}")
 
     def done(self, sequence: int, seconds: float, failed: Sequence[Failed], data: Sequence[Any]) -> None:
         """A worker has carried out what it was sent."""
@@ -237,6 +246,11 @@ class Dispatcher:
         chunk = self._in_flight.get(sequence)
         return None if chunk is None or chunk.session.gone else chunk.session.link
 
+    def _refuse(self, session: Session, why: str) -> None:
+        if not session.gone:
+            session.link.refused(why)
+            self.disconnect(session.name)
+
     def _fail(self, session: Session, instructions: Sequence[LocalInstruction], why: str) -> None:
         for instruction in instructions:
             if type(instruction) is GetData and not session.gone:
@@ -246,7 +260,8 @@ class Dispatcher:
         """Give up what has waited too long for a worker. Called every now and then."""
         now = time.monotonic()
         for session in self.sessions.values():
-            if session.share is None and session.queue and now - session.waiting_since > NO_WORKER_SECONDS:
+            waits = session.share is None and any(batch.sequence >= 0 for batch in session.queue)
+            if waits and now - session.waiting_since > NO_WORKER_SECONDS:
                 why = (
                     f"no worker is connected, and none came within {NO_WORKER_SECONDS:.0f} s. "
                     "Start one: python -m gt.worker --host HOST -p PORT"
@@ -256,7 +271,8 @@ class Dispatcher:
                 session.lose(why)
                 for batch in waiting:
                     self._fail(session, batch.instructions, why)
-                    session.link.ack(batch.sequence)
+                    if batch.sequence >= 0:
+                        session.link.ack(batch.sequence)
 
     def get_stats(self) -> dict[str, Any]:
         """What the dispatcher has done and what it holds."""

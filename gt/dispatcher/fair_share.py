@@ -92,7 +92,7 @@ class Session:
             self.waiting_since = time.monotonic()
             if self.share is not None:
                 # A client that rested has not saved up: it starts level with the others.
-                self.used = max(self.used, self.share.least_used())
+                self.used = max(self.used, self.share.level)
         self.queue.append(Batch(sequence, instructions, frames))
 
     def join(self, share: "FairShare | None") -> None:
@@ -102,17 +102,22 @@ class Session:
         self.share = share
         if share is not None:
             self.lost = {}
-            self.used = share.least_used()
+            self.used = share.level
             share.sessions.append(self)
 
     def lose(self, why: str) -> None:
         """All tensors are gone: what is still to be done must learn so first."""
         self.lost = dict.fromkeys(self.handles, why)
-        for batch in self.queue:  # what these make is not lost: it does not exist yet
+        made: set[int] = set()
+        for batch in self.queue:
             for instruction in batch.instructions[batch.position :]:
-                if isinstance(instruction, CreateTensor) or (
-                    isinstance(instruction, Op) and self.lost.keys().isdisjoint(instruction.inputs)
-                ):
+                if isinstance(instruction, Op):
+                    # What it reads may be freed further on in the queue, and so have no handle any more.
+                    self.lost |= dict.fromkeys(set(instruction.inputs) - made, why)
+                    if not self.lost.keys().isdisjoint(instruction.inputs):
+                        continue
+                if isinstance(instruction, Op | CreateTensor):  # not lost: it does not exist yet
+                    made.add(instruction.result)
                     self.lost.pop(instruction.result, None)
         told: list[LocalInstruction] = [*self.sites, Lost(list(self.lost), why)]
         self.queue.appendleft(Batch(-1, told, ()))
@@ -146,10 +151,9 @@ class FairShare:
         self.sessions: list[Session] = []
         self._out = 0
         self._out_seconds = 0.0
-
-    def least_used(self) -> float:
-        """How much the least served of the clients with work has used."""
-        return min((session.used for session in self.sessions if session.queue), default=0.0)
+        self.level = 0.0
+        """How much the client who was last served had used: where one that comes, or comes back, begins.
+        It only rises, so that nobody is ahead because the others happened to have nothing queued."""
 
     def next_chunk(self) -> Chunk | None:
         """What the worker should get next; None if it has enough, or if there is nothing."""
@@ -158,6 +162,7 @@ class FairShare:
         session = min((s for s in self.sessions if s.queue), key=lambda s: s.used, default=None)
         if session is None:
             return None
+        self.level = max(self.level, session.used)
         batch = session.queue[0]
         count = max(1, min(MOST, int(QUANTUM / session.cost)))
         start, end = batch.position, min(batch.position + count, len(batch.instructions))

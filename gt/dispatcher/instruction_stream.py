@@ -6,6 +6,7 @@ The most recent lines are always kept in memory; they are written out as text on
 `GT_INSTRUCTION_LOG=FILE` also writes them all to a file; it may be set at any time.
 """
 
+import contextlib
 import itertools
 import sys
 import time
@@ -52,23 +53,44 @@ class _Passage(NamedTuple):
     instructions: Sequence[LocalInstruction | Described | None]
     failed: Mapping[int, str]
 
-    def entries(self) -> Iterator[Entry]:
+    def rows(self) -> Iterator[tuple[int, str, int, str]]:
+        """Sequence number, command, size and details of each line."""
         reply = self.event in ("WORKER_RECV", "SEND")
         physical = f"{self.client}_" if self.event.startswith("WORKER") else ""
         prefix = "Worker" if physical else ""
         for number, instruction in enumerate(self.instructions, self.first):
             if instruction is None:
-                command, details, size = "", "", 0
+                yield number, "", 0, ""
+                continue
+            command, subject, rest = describe(instruction, physical)
+            if reply:
+                yield number, prefix + command, 0, f"{subject} {self._ended(instruction)}"
             else:
-                command, subject, rest = describe(instruction, physical)
-                command = prefix + command
-                details = f"{subject} {rest}" if rest and not reply else subject
-                size = 0 if reply else size_of(instruction)
-                if reply:
-                    error = self.failed.get(tensor_of(instruction))
-                    ended = "success=True" if error is None else f"FAILED {error.splitlines()[0]}"
-                    details = f"{details} {ended}"
+                details = f"{subject} {rest}" if rest else subject
+                yield number, prefix + command, size_of(instruction), details
+
+    def entries(self) -> Iterator[Entry]:
+        """Each line by itself."""
+        for number, command, size, details in self.rows():
             yield Entry(self.elapsed, number, self.event, self.source, command, size, details)
+
+    def text(self) -> str:
+        """All lines, as `str` of each entry would write them, in a third of the time."""
+        start, middle = f"{self.elapsed:8.3f}s | #", f" | {self.event:<12} | {self.source:<24} | "
+        lines = [
+            f"{start}{number:04d}{middle}{command:<18} | {_bytes(size):>8} | {details}"
+            for number, command, size, details in self.rows()
+        ]
+        if "".join(lines).isprintable():
+            return "\n".join(lines) + "\n"
+        # What a client sends must not be able to forge a line.
+        return "".join(["".join(c if c.isprintable() else " " for c in line) + "\n" for line in lines])
+
+    def _ended(self, instruction: LocalInstruction | Described) -> str:
+        if not self.failed:
+            return "success=True"
+        error = self.failed.get(tensor_of(instruction))
+        return "success=True" if error is None else f"FAILED {error}"
 
 
 class InstructionStream:
@@ -100,8 +122,21 @@ class InstructionStream:
         while self._kept - len(self._passages[0].instructions) >= KEPT:
             self._kept -= len(self._passages.popleft().instructions)
         if self._file is not None:
-            self._file.write("".join(f"{entry}\n" for entry in passage.entries()))
-            self._file.flush()  # the tape is complete up to a crash, which is when it is read
+            self._write(self._file, passage)
+
+    def _write(self, file: TextIO, passage: _Passage) -> None:
+        try:
+            file.write(passage.text())
+            file.flush()  # the tape is complete up to a crash, which is when it is read
+        except OSError as error:
+            self._file = None  # the path stays: it is said once
+            self._complain(error)
+            with contextlib.suppress(OSError):
+                file.close()
+
+    def _complain(self, error: OSError) -> None:
+        # A log that cannot be written must not stop the program.
+        print(f"[gt] no instruction log: GT_INSTRUCTION_LOG={self._path}: {error.strerror}", file=sys.stderr)
 
     @property
     def recent(self) -> list[Entry]:
@@ -118,15 +153,13 @@ class InstructionStream:
             try:
                 self._file = open(path, "a") if path else None  # noqa: PTH123, SIM115
             except OSError as error:
-                # Said once for each path: a log that cannot be written must not stop the program.
-                print(
-                    f"[gt] no instruction log: GT_INSTRUCTION_LOG={path}: {error.strerror}", file=sys.stderr
-                )
+                self._complain(error)
 
     def close(self) -> None:
         """Close the log file."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):
+                self._file.close()
         self._file = self._path = None
 
 

@@ -146,7 +146,7 @@ ROWS = [
         "reshape",
         "ShapeOp",
         _reshape,
-        engines("torch.reshape", "numpy.reshape"),
+        engines("torch.reshape", "shaping.reshape"),
         (lambda g, n: g.reshape(n.inputs[0].shape),),
     ),
     Row(

@@ -19,7 +19,7 @@ def main() -> None:
         "--host",
         default="127.0.0.1",
         help="address to listen on (default %(default)s: this machine only; 0.0.0.0: all networks, and "
-        "whoever can reach the port can use the workers)",
+        "whoever can reach the port can use the workers, and read what passes)",
     )
     parser.add_argument("--expect-workers", type=int, default=0, help=argparse.SUPPRESS)
     options = command_line.parse(parser)

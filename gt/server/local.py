@@ -10,6 +10,7 @@ import numpy as np
 
 from gt.dispatcher import Dispatcher
 from gt.dispatcher.fair_share import Chunk
+from gt.errors import ProtocolError
 from gt.transport.modifiers import StreamModifier
 from gt.transport.protocol import Fetched, LocalInstruction, Upload
 from gt.worker import Worker
@@ -31,7 +32,13 @@ class LocalWorker:
             # Nobody will read the results: the tape is complete without loading an engine at exit.
             self._dispatcher.done(sequence, 0.0, [], [])
             return
-        outcome = self.worker.execute(chunk.session.name, chunk.instructions)
+        try:
+            outcome = self.worker.execute(chunk.session.name, chunk.instructions)
+        except BaseException as error:
+            why = f"it was broken off by {type(error).__name__} {error}".rstrip()
+            outcome = self.worker.abort(chunk.session.name, chunk.instructions, why)
+            self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data)
+            raise
         self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data)
 
 
@@ -56,7 +63,7 @@ class LocalConnection:
     def __init__(self, server: LocalServer) -> None:
         self.server = server
         self._replies: dict[int, Fetched] = {}
-        self._sequence = 0
+        self.sent = 0
         self.name = server.dispatcher.connect(self)
 
     # --- what the client calls ---
@@ -65,10 +72,13 @@ class LocalConnection:
         """The instruction that makes a tensor of this array."""
         return Upload(result, np.asarray(array, order="C") if owned else np.array(array, order="C"))
 
+    def wait_for_room(self) -> None:
+        """There always is: what is sent is done at once."""
+
     def send(self, batch: list[LocalInstruction]) -> None:
         """Carry out instructions."""
-        self._sequence += 1
-        self.server.dispatcher.receive(self.name, self._sequence, batch)
+        self.sent += 1
+        self.server.dispatcher.receive(self.name, self.sent, batch)
 
     def wait(self, request: int) -> Fetched:
         """The answer to a GetData that was sent."""
@@ -109,3 +119,7 @@ class LocalConnection:
     def failed(self, request: int, error: str) -> None:
         """Data that was asked for, and cannot be had."""
         self._replies[request] = Fetched(request, None, error)
+
+    def refused(self, error: str) -> None:
+        """It is not served any more."""
+        raise ProtocolError(error)

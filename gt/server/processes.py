@@ -23,7 +23,9 @@ class LocalProcesses:
         dispatcher_modifiers: Sequence[str] = (),
         worker_modifiers: Sequence[str] = (),
     ) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="gt-"))
+        # A socket's path has a hundred characters at the most; that of temporary files may have more.
+        roomy = len(tempfile.gettempdir()) < 60
+        self._folder = Path(tempfile.mkdtemp(prefix="gt-", dir=None if roomy else "/tmp"))
         self.address = f"ipc://{self._folder}/server"
         common = ["--address", self.address, "--parent", str(os.getpid())]
         threads = str(max(1, (os.cpu_count() or 1) // workers))

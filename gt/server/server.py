@@ -1,6 +1,5 @@
 """The server: a dispatcher behind a socket."""
 
-import contextlib
 import errno
 import itertools
 import os
@@ -31,12 +30,15 @@ MAX_QUEUED = 4096
 class Peer:
     """Somebody on the other end of a connection: a client or a worker, once it has said hello."""
 
-    def __init__(self, server: "Server", identity: bytes, host: str, pid: int) -> None:
+    def __init__(
+        self, server: "Server", identity: bytes, hello: protocol.Hello | protocol.WorkerHello
+    ) -> None:
         self._server = server
         self.identity = identity
-        self.pid = pid
-        self.host = host
-        self.local = bool(host) and host == shared_memory.host()
+        self.pid = hello.pid
+        self.host = hello.host
+        self.memory = hello.memory
+        self.local = bool(hello.host) and hello.host == shared_memory.host()
         """Whether it sees our shared memory."""
         self.name = ""
         self.returned: list[str] = []
@@ -64,6 +66,10 @@ class ClientPeer(Peer):
     def failed(self, request: int, error: str) -> None:
         """Data that was asked for, and cannot be had."""
         self.post(protocol.Data(request, None, error))
+
+    def refused(self, error: str) -> None:
+        """It is not served any more."""
+        self._server.turn_away(self.identity, error)
 
 
 class WorkerPeer(Peer):
@@ -104,6 +110,12 @@ class Server:
         self._peers: dict[bytes, ClientPeer | WorkerPeer] = {}
         self._by_fd: dict[int, bytes] = {}
         self._open: set[int] = set()
+        self._overflowing: set[bytes] = set()
+        """Who has so many messages waiting that no more fit."""
+        self._refused: dict[bytes, None] = {}
+        """Who was refused lately: it is said once."""
+        self._unswept: set[str] = set()
+        """Shared memory of peers that left, and may not have ended yet."""
         self._worker_names = (f"worker_{n}" for n in itertools.count())
         self._stats: list[_StatsQuestion] = []
         self._requests = itertools.count()
@@ -111,6 +123,8 @@ class Server:
         self._socket = self._context.socket(zmq.ROUTER)
         configure(self._socket)
         self._socket.router_mandatory = True
+        # A peer that does not read what it asked for is cut off; ours have far less under way.
+        self._socket.sndhwm = 10_000
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         try:
             self._socket.bind(endpoint(address))
@@ -135,6 +149,8 @@ class Server:
                     break
                 identity, *parts = self._socket.recv_multipart(copy=False)
                 self._receive(identity.bytes, parts)
+            while self._overflowing:
+                self._drop(self._overflowing.pop(), "it does not read what it asked for")
             if self._stats:
                 self._answer_stats()
             if time.monotonic() > next_tick:
@@ -146,10 +162,20 @@ class Server:
 
     def post(self, identity: bytes, message: Any, frames: Sequence[Any] = ()) -> None:
         """Send a message. To somebody who is gone already it is lost, and nobody minds."""
-        with contextlib.suppress(zmq.ZMQError):
+        try:
             self._socket.send_multipart(
                 [identity, protocol.encode(message), *frames], zmq.NOBLOCK, copy=False
             )
+        except zmq.Again:
+            self._overflowing.add(identity)
+        except zmq.ZMQError:
+            pass
+
+    def turn_away(self, identity: bytes, why: str) -> None:
+        """Refuse a peer whose work turned out to make no sense."""
+        self._peers.pop(identity, None)  # the dispatcher is forgetting it already
+        self._report(f"refused a client: {why}")
+        self._refuse(identity, why)
 
     def close(self) -> None:
         """Stop listening."""
@@ -182,15 +208,23 @@ class Server:
             else:
                 raise ProtocolError("it does not know this peer: was the server restarted?")
         except (msgspec.DecodeError, ProtocolError, UnicodeDecodeError) as error:
-            who = peer.name if peer is not None else "a stranger"
-            self._report(f"refused {who}: {error}")
-            self.post(identity, protocol.Refused(str(error)))
-            self._drop(identity, f"it sent something that makes no sense: {error}")
+            if identity not in self._refused:
+                self._report(f"refused {peer.name if peer is not None else 'a stranger'}: {error}")
+            self._refuse(identity, str(error))
         except Exception as error:  # noqa: BLE001 - one peer's message must not stop the others' server
             who = peer.name if peer is not None else "a stranger"
-            self._report(f"refused {who}: {type(error).__name__}: {error}")
-            self.post(identity, protocol.Refused(f"{type(error).__name__}: {error}"))
-            self._drop(identity, f"its message could not be handled: {error}")
+            why = f"{type(error).__name__}: {error}"
+            self._report(f"a message of {who} could not be handled: {why}")
+            if isinstance(peer, ClientPeer):
+                self._refuse(identity, why)
+
+    def _refuse(self, identity: bytes, why: str) -> None:
+        """Tell a peer that it is not served any more, and why."""
+        self._refused[identity] = None
+        if len(self._refused) > 1000:
+            del self._refused[next(iter(self._refused))]
+        self.post(identity, protocol.Refused(why))
+        self._drop(identity, f"it was refused: {why}")
 
     def _greet(self, identity: bytes, hello: protocol.Hello | protocol.WorkerHello) -> None:
         if hello.version != protocol.VERSION:
@@ -205,7 +239,7 @@ class Server:
                 self._waiting.append((identity, hello))
                 return
             self._expected_workers = 0
-            client = ClientPeer(self, identity, hello.host, hello.pid)
+            client = ClientPeer(self, identity, hello)
             self._peers[identity] = client
             client.name = self.dispatcher.connect(client)
             client.post(protocol.Welcome(client.name, client.local))
@@ -214,7 +248,7 @@ class Server:
         name = hello.name or next(n for n in self._worker_names if n not in self.dispatcher.workers)
         if name in self.dispatcher.workers:
             raise ProtocolError(f"there is a worker called {name} already")
-        worker = WorkerPeer(self, identity, hello.host, hello.pid)
+        worker = WorkerPeer(self, identity, hello)
         worker.name = name
         self._peers[identity] = worker
         worker.post(protocol.Welcome(name, worker.local))
@@ -228,6 +262,8 @@ class Server:
     def _from_client(self, peer: ClientPeer, message: Any, frames: list[zmq.Frame]) -> None:
         match message:
             case protocol.Batch(sequence, instructions, returned):
+                if len(instructions) > protocol.MAX_INSTRUCTIONS:
+                    raise ProtocolError(f"a batch of {len(instructions)} instructions")
                 if len(self.dispatcher.sessions[peer.name].queue) > MAX_QUEUED:
                     raise ProtocolError("it sends without waiting for acknowledgements")
                 share = self.dispatcher.sessions[peer.name].share
@@ -286,13 +322,9 @@ class Server:
     def _drop_dead_processes(self) -> None:
         """Notice the end of a process whose connection a child of its own keeps open."""
         for peer in list(self._peers.values()):
-            if peer.local:
-                try:
-                    os.kill(peer.pid, 0)
-                except ProcessLookupError:
-                    self._drop(peer.identity, "its process ended")
-                except PermissionError:
-                    pass  # somebody else's, and alive
+            if peer.local and not shared_memory.alive(peer.pid):
+                self._drop(peer.identity, "its process ended")
+        self._unswept = {memory for memory in self._unswept if not shared_memory.sweep(memory)}
 
     def _drop(self, identity: bytes, why: str) -> None:
         self._waiting = [one for one in self._waiting if one[0] != identity]
@@ -305,8 +337,8 @@ class Server:
             self.dispatcher.disconnect(peer.name)
         else:
             self.dispatcher.remove_worker(peer.name, f"{peer.name} is gone, and its tensors with it: {why}")
-        if peer.local:
-            shared_memory.sweep(peer.pid)
+        if peer.local and peer.memory:
+            self._unswept.add(peer.memory)
 
     # --- statistics ---
 

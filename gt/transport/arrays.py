@@ -7,7 +7,7 @@ import numpy as np
 
 from gt.errors import ProtocolError
 from gt.ops.dtypes import ITEMSIZE
-from gt.transport.protocol import MAX_ARRAY, ArrayData
+from gt.transport.protocol import ArrayData
 from gt.transport.shared_memory import SharedMemory
 
 SMALL = 1 << 16
@@ -23,14 +23,16 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(name)
 
 
-def pack(array: np.ndarray, frames: list[memoryview], memory: SharedMemory | None) -> ArrayData:
+def pack(
+    array: np.ndarray, frames: list[memoryview], memory: SharedMemory | None, receiver: str
+) -> ArrayData:
     """An array, ready to travel; what goes behind the message is added to `frames`, and not copied."""
     shape, dtype = array.shape, array.dtype.name
     if array.nbytes <= SMALL:
         return ArrayData(shape, dtype, array.tobytes())
     if memory is not None:
         try:
-            return ArrayData(shape, dtype, shared=memory.put(array))
+            return ArrayData(shape, dtype, shared=memory.put(array, receiver))
         except OSError:
             pass  # it is full, or not ours to write: the bytes go behind the message instead
     frames.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
@@ -43,9 +45,9 @@ def unpack(
     """The array; it may share the memory it came in, and is only as writable as that."""
     if packed.dtype not in ITEMSIZE:
         raise ProtocolError(f"no dtype is called {packed.dtype!r}")
+    if not packed.sound:
+        raise ProtocolError(f"an array of shape {list(packed.shape[:8])} is out of bounds")
     size = packed.nbytes
-    if size > MAX_ARRAY or min(packed.shape, default=0) < 0:
-        raise ProtocolError(f"an array of shape {list(packed.shape)} is out of bounds")
     buffer: bytearray | bytes | memoryview
     if packed.shared:
         buffer = memory.get(packed.shared, size, owner)

@@ -4,7 +4,6 @@ ZeroMQ, tcp across hosts and ipc on one. Its own heartbeats, which run outside P
 gone or hangs; a monitor tells us. A link is never used by two threads at once: whoever uses it holds `lock`.
 """
 
-import contextlib
 import select
 import threading
 import time
@@ -91,8 +90,10 @@ class Link:
 
     def wait(self, seconds: float) -> None:
         """Wait until something may have arrived. Holds no lock: others may send meanwhile."""
-        with contextlib.suppress(OSError, ValueError):  # closed meanwhile, which the next check says
-            select.select(self._fds, [], [], seconds)
+        poll = select.poll()
+        for fd in self._fds:
+            poll.register(fd, select.POLLIN)
+        poll.poll(seconds * 1000)
 
     def until(self, done: Callable[[], Any], seconds: float, why: Callable[[], str]) -> Any:
         """What `done` gives once it gives something; it is asked whenever something may have arrived."""

@@ -38,29 +38,20 @@ def _without_data(instruction: LocalInstruction) -> LocalInstruction | Described
 
 def tensor_of(instruction: LocalInstruction | Described) -> int:
     """The tensor an instruction is about."""
-    match instruction:
-        case int():
-            return instruction
-        case GetData(tensor=tensor):
-            return tensor
-        case Op(result=result) | Described(result=result):
-            return result
-    return -1
+    if isinstance(instruction, int):
+        return instruction
+    if isinstance(instruction, GetData):
+        return instruction.tensor
+    return getattr(instruction, "result", -1)
 
 
 def describe(instruction: LocalInstruction | Described, physical: str) -> tuple[str, str, str]:
     """What the tape calls an instruction, which tensor it is about, and the rest."""
+    if isinstance(instruction, int):
+        return "FreeTensor", f"tensor_id={physical}{instruction}", ""
+    if isinstance(instruction, Op):
+        return _describe_op(instruction, physical)
     match instruction:
-        case int():
-            return "FreeTensor", f"tensor_id={physical}{instruction}", ""
-        case Op(result, op, inputs, attrs):
-            kind = TABLE[op].kind if op in TABLE else "Op"
-            key = "tensor_id" if kind == "CreateTensor" else "result"
-            names = ("left", "right") if len(inputs) == 2 else ("input",) * len(inputs)
-            fields = [f"op={op}"]
-            fields += [f"{name}={physical}{tensor}" for name, tensor in zip(names, inputs, strict=True)]
-            fields += [f"{name}={_field(value)}" for name, value in (attrs or {}).items()]
-            return kind, f"{key}={physical}{result}", " ".join(fields)
         case Described(result, shape, dtype):
             return "CreateTensor", f"tensor_id={physical}{result}", f"shape={_field(shape)} dtype={dtype}"
         case GetData(request, tensor):
@@ -70,6 +61,20 @@ def describe(instruction: LocalInstruction | Described, physical: str) -> tuple[
         case Lost(tensors, error):
             return "Lost", f"tensors={len(tensors)}", f"ERROR {error}"
     return type(instruction).__name__, "", ""
+
+
+def _describe_op(instruction: Op, physical: str) -> tuple[str, str, str]:
+    op, inputs, attrs = instruction.op, instruction.inputs, instruction.attrs
+    row = TABLE.get(op)
+    kind = row.kind if row is not None else "Op"
+    key = "tensor_id" if kind == "CreateTensor" else "result"
+    if len(inputs) == 2:
+        rest = f"op={op} left={physical}{inputs[0]} right={physical}{inputs[1]}"
+    else:
+        rest = " ".join([f"op={op}", *[f"input={physical}{tensor}" for tensor in inputs]])
+    if attrs:
+        rest = " ".join([rest, *[f"{name}={_field(value)}" for name, value in attrs.items()]])
+    return kind, f"{key}={physical}{instruction.result}", rest
 
 
 def size_of(instruction: LocalInstruction | Described) -> int:

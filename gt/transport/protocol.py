@@ -8,7 +8,7 @@ A message is one encoded struct, and behind it the raw bytes of the arrays it me
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,11 +21,21 @@ VERSION = 1
 MAX_MESSAGE = 1 << 26
 """How many bytes a message may have, the arrays behind it not counted."""
 
+MAX_RANK = 64
+"""How many dimensions an array may have."""
+
+MAX_INSTRUCTIONS = 1 << 16
+"""How many instructions a batch may have."""
+
 MAX_ARRAY = 1 << 36
 """How many bytes an array may have."""
 
 
 # --- instructions: the stream itself ---
+
+Scalar = None | bool | int | float | str
+Attribute = Scalar | list[Scalar | list[Scalar | list[Scalar | list[Scalar]]]]
+"""What an op may be told besides its inputs: numbers, names, and lists of them, not nested without end."""
 
 
 class ArrayData(msgspec.Struct, frozen=True, array_like=True):
@@ -39,9 +49,18 @@ class ArrayData(msgspec.Struct, frozen=True, array_like=True):
     """If not empty: the bytes are in the shared memory of this name."""
 
     @property
+    def sound(self) -> bool:
+        """Whether an array can have this shape and dtype."""
+        if self.dtype not in ITEMSIZE or len(self.shape) > MAX_RANK:
+            return False
+        if not all(0 <= size <= MAX_ARRAY for size in self.shape):
+            return False
+        return math.prod(self.shape) * ITEMSIZE[self.dtype] <= MAX_ARRAY
+
+    @property
     def nbytes(self) -> int:
         """How many bytes the array has."""
-        return math.prod(self.shape) * ITEMSIZE.get(self.dtype, 0)
+        return math.prod(self.shape) * ITEMSIZE[self.dtype] if self.sound else 0
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {list(self.shape)}, {self.nbytes} bytes>"
@@ -53,7 +72,7 @@ class Op(msgspec.Struct, frozen=True, tag=1, array_like=True, gc=False):
     result: int
     op: str
     inputs: tuple[int, ...]
-    attrs: dict[str, Any] | None
+    attrs: dict[str, Attribute] | None
     site: int
     """The line of the user's code that asked for it, by number: see Site."""
 
@@ -167,13 +186,18 @@ class Stats(msgspec.Struct, frozen=True, tag=14, array_like=True):
 # --- what a client sends ---
 
 
+ProcessId = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+
+
 class Hello(msgspec.Struct, frozen=True, tag=20, array_like=True):
     """A client wants in."""
 
     version: int
     host: str
     """Which machine's shared memory it sees."""
-    pid: int
+    pid: ProcessId
+    memory: str = ""
+    """What the names of its shared memory begin with."""
 
 
 class Batch(msgspec.Struct, frozen=True, tag=21, array_like=True):
@@ -209,7 +233,8 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
 
     version: int
     host: str
-    pid: int
+    pid: ProcessId
+    memory: str
     name: str
     """What it wants to be called; empty to be given a name."""
     engine: str

@@ -27,7 +27,8 @@ FOLDER = Path("/dev/shm")
 KEPT_BYTES = 1 << 30
 """How much unused memory a process holds on to for the next array."""
 
-_NAME = re.compile(r"gt-(\d+)-[0-9a-f]{32}")
+_PREFIX = re.compile(r"gt-(\d+)-[0-9a-f]{16}-")
+_NAME = re.compile(_PREFIX.pattern + "[0-9a-f]{32}")
 
 
 @functools.cache
@@ -36,7 +37,8 @@ def host() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         place = FOLDER.stat()
-        return f"{boot}:{place.st_dev}:{place.st_ino}:{os.getuid()}"
+        processes = Path("/proc/self/ns/pid").readlink()  # or a process id means nothing
+        return f"{boot}:{place.st_dev}:{place.st_ino}:{os.getuid()}:{processes}"
     except OSError:
         return ""
 
@@ -47,12 +49,13 @@ class _Segment:
     def __init__(self, name: str, size: int) -> None:
         self.name = name
         self.size = size
+        self.receiver = ""
         self._memory: mmap.mmap | None = None
 
     @classmethod
-    def filled(cls, data: memoryview) -> "_Segment":
+    def filled(cls, prefix: str, data: memoryview) -> "_Segment":
         """A new segment with this data. Its name cannot be guessed."""
-        name = f"gt-{os.getpid()}-{secrets.token_hex(16)}"
+        name = prefix + secrets.token_hex(16)
         path = FOLDER / name
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         try:
@@ -86,15 +89,17 @@ class SharedMemory:
     """One process's shared memory: the segments it made, and those of others that it uses."""
 
     def __init__(self) -> None:
+        self.prefix = f"gt-{os.getpid()}-{secrets.token_hex(8)}-"
+        """What the names of its segments begin with."""
         self._lock = threading.Lock()
         self._free: list[_Segment] = []
         self._lent: dict[str, _Segment] = {}
-        self._mapped: dict[str, mmap.mmap] = {}
+        self._mapped: dict[str, tuple[str, mmap.mmap]] = {}
         self._done_with: defaultdict[str, list[str]] = defaultdict(list)
 
     # --- as a sender ---
 
-    def put(self, array: np.ndarray) -> str:
+    def put(self, array: np.ndarray, receiver: str) -> str:
         """Copy an array into a segment; the result is its name."""
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         size = len(data)
@@ -103,10 +108,14 @@ class SharedMemory:
             segment = min(fitting, key=lambda one: one.size, default=None)
             if segment is not None:
                 self._free.remove(segment)
-        if segment is not None:
-            segment.fill(data)
-        else:
-            segment = _Segment.filled(data)
+        try:
+            if segment is not None:
+                segment.fill(data)
+        except ProtocolError:
+            segment = None  # somebody has removed it; another will do
+        if segment is None:
+            segment = _Segment.filled(self.prefix, data)
+        segment.receiver = receiver
         self._lent[segment.name] = segment
         return segment.name
 
@@ -129,10 +138,10 @@ class SharedMemory:
 
     def get(self, name: str, size: int, owner: str) -> memoryview:
         """The memory of this name. When nothing refers to it any more, `done_with(owner)` lists it."""
-        memory = self._mapped.get(name)
-        if memory is None:
+        if name not in self._mapped:
             self._forget_removed()
-            memory = self._mapped[name] = _map(name)
+            self._mapped[name] = owner, _map(name)
+        memory = self._mapped[name][1]
         if len(memory) < size:
             raise ProtocolError(f"shared memory {name} has {len(memory)} bytes, not {size}")
         # An object of its own for each use: its end is the end of the use.
@@ -149,16 +158,21 @@ class SharedMemory:
         del names[: len(taken)]
         return taken
 
-    def forget(self, owner: str) -> None:
-        """An owner is gone."""
-        self._done_with.pop(owner, None)
+    def forget(self, peer: str) -> None:
+        """Somebody is gone: what was lent to them is free again, and what they lent is given back."""
+        self.take_back([name for name, segment in list(self._lent.items()) if segment.receiver == peer])
+        self._done_with.pop(peer, None)
+        self._unmap(name for name, (owner, _) in list(self._mapped.items()) if owner == peer)
 
     def _forget_removed(self) -> None:
         """Let go of memory whose owner has given it back."""
-        for name in [name for name in self._mapped if not (FOLDER / name).exists()]:
+        self._unmap([name for name in self._mapped if not (FOLDER / name).exists()])
+
+    def _unmap(self, names: Iterable[str]) -> None:
+        for name in names:
+            _, memory = self._mapped.pop(name)
             with contextlib.suppress(BufferError):  # in use; it is closed when that ends
-                self._mapped[name].close()
-            del self._mapped[name]
+                memory.close()
 
 
 def _map(name: str) -> mmap.mmap:
@@ -170,26 +184,34 @@ def _map(name: str) -> mmap.mmap:
         raise ProtocolError(f"shared memory {name} cannot be read: {error.strerror}") from None
     try:
         return mmap.mmap(file, 0)
+    except (OSError, ValueError) as error:
+        raise ProtocolError(f"shared memory {name} cannot be read: {error}") from None
     finally:
         os.close(file)
 
 
-def sweep(pid: int) -> None:
-    """Give back what a process that is gone left behind."""
-    for path in FOLDER.glob(f"gt-{pid}-*"):
-        path.unlink(missing_ok=True)
+def sweep(prefix: str) -> bool:
+    """Give back what a process left behind, if it is gone; the result is whether it is."""
+    match = _PREFIX.fullmatch(prefix)
+    if match and alive(int(match[1])):
+        return False
+    if match:
+        for path in FOLDER.glob(f"{prefix}*"):
+            path.unlink(missing_ok=True)
+    return True
 
 
 def sweep_all() -> None:
     """Give back what any process that is gone left behind."""
     for path in FOLDER.glob("gt-*-*"):
         match = _NAME.fullmatch(path.name)
-        if match and not _alive(int(match[1])):
+        if match and not alive(int(match[1])):
             with contextlib.suppress(OSError):  # somebody else's, and not ours to remove
                 path.unlink(missing_ok=True)
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether a process of this host runs."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gt.errors import ConnectionLost, ProtocolError
+from gt.errors import ConnectionLost
 from gt.transport import arrays, protocol
 from gt.transport.connection import Link
 from gt.transport.protocol import CreateTensor, Upload
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.worker import Worker
+
+
+class Refused(Exception):
+    """The server does not want this worker."""
 
 
 class WorkerProcess:
@@ -29,12 +33,18 @@ class WorkerProcess:
     def run(self, alive: Callable[[], bool]) -> None:
         """Serve until interrupted, until `alive` says no, or until no server answers for too long."""
         try:
+            deadline = time.monotonic() + self._timeout
+            again = False
             while alive():
                 link = Link(self.address)
                 try:
-                    if self._join(link, alive):
-                        self._serve(link, alive)
+                    if self._join(link, alive, deadline, again):
+                        try:
+                            self._serve(link, alive)
+                        except Refused as error:
+                            self._report(f"the server at {self.address} sent this worker away: {error}")
                         self._report(f"{link.lost or 'stopped'}; looking for it again")
+                        deadline, again = time.monotonic() + self._timeout, True
                 finally:
                     link.close()
                     for client in list(self.worker.spaces):
@@ -42,21 +52,37 @@ class WorkerProcess:
         finally:
             self._memory.close()
 
-    def _join(self, link: Link, alive: Callable[[], bool]) -> bool:
+    def _join(self, link: Link, alive: Callable[[], bool], deadline: float, again: bool) -> bool:
+        """Ask to be let in; False to try anew."""
         self._welcome = None
-        version = protocol.VERSION
         link.send(
-            protocol.WorkerHello(version, host(), os.getpid(), self._asked_name, self.worker.engine_name)
+            protocol.WorkerHello(
+                protocol.VERSION,
+                host(),
+                os.getpid(),
+                self._memory.prefix,
+                self._asked_name,
+                self.worker.engine_name,
+            )
         )
 
         def admitted() -> bool | None:
             self._take_in(link)
-            link.check()
-            return True if self._welcome is not None else None if alive() else False
+            if link.lost is not None or not alive():
+                return False
+            return True if self._welcome is not None else None
 
         nobody = f"no server answers at {self.address} within {self._timeout:g} s"
-        if not link.until(admitted, self._timeout, lambda: nobody):
-            return False
+        try:
+            left = max(0.0, deadline - time.monotonic())
+            if not link.until(admitted, left, lambda: nobody):
+                return False
+        except Refused as error:
+            # A server that was gone for a moment may still have our name in its list.
+            if again and time.monotonic() < deadline:
+                time.sleep(0.2)
+                return False
+            raise ConnectionLost(f"the server at {self.address} refused this worker: {error}") from None
         assert self._welcome is not None
         self.worker.name = self._welcome.name
         self._report(f"{self.worker.name} ({self.worker.engine_name}) is ready, working for {self.address}")
@@ -86,7 +112,7 @@ class WorkerProcess:
                 case protocol.Welcome() as welcome:
                     self._welcome = welcome
                 case protocol.Refused(error):
-                    raise ConnectionLost(f"the server at {self.address} refused this worker: {error}")
+                    raise Refused(error)
 
     def _work(self, link: Link, work: protocol.Work, buffers: list[memoryview]) -> None:
         self._memory.take_back(work.returned)
@@ -94,11 +120,17 @@ class WorkerProcess:
         for place, instruction in enumerate(work.instructions):
             if type(instruction) is CreateTensor:
                 instructions[place] = self._unpack(instruction, buffers, work.client)
-        outcome = self.worker.execute(work.client, instructions)
+        try:
+            outcome = self.worker.execute(work.client, instructions)
+        except Exception as error:  # noqa: BLE001 - as above: one client's work must not end everybody's worker
+            why = f"{self.worker.name} could not carry this out: {type(error).__name__}: {error}"
+            outcome = self.worker.abort(work.client, instructions, why)
         frames: list[memoryview] = []
         memory = self._memory if work.shared_memory else None
         data = [
-            protocol.Data(request, None if array is None else arrays.pack(array, frames, memory), error)
+            protocol.Data(
+                request, None if array is None else arrays.pack(array, frames, memory, work.client), error
+            )
             for request, array, error in outcome.data
         ]
         returned = self._memory.done_with(work.client)
@@ -107,7 +139,7 @@ class WorkerProcess:
     def _unpack(self, instruction: CreateTensor, buffers: list[memoryview], client: str) -> Any:
         try:
             return Upload(instruction.result, arrays.unpack(instruction.array, buffers, self._memory, client))
-        except ProtocolError as error:
+        except Exception as error:  # noqa: BLE001 - anybody's message: whatever is wrong with it fails this tensor
             return protocol.Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")
 
     def _forget(self, client: str) -> None:

@@ -10,7 +10,7 @@ from gt import config
 from gt.transport import modifiers as streams
 from gt.transport.describe import debug
 from gt.transport.protocol import Failed, Fetched, GetData, LocalInstruction, Lost, Op, Site, Upload
-from gt.worker.engine.base import Engine, load_engine
+from gt.worker.engine.base import Engine, attributes, load_engine
 
 
 class Outcome(NamedTuple):
@@ -98,6 +98,8 @@ class Worker:
                     if attrs is None:
                         values[instruction.result] = functions[instruction.op](*inputs)
                     else:
+                        if not attrs.keys() <= attributes(instruction.op):
+                            raise _unknown_attribute(instruction.op, attrs)
                         values[instruction.result] = run(instruction.op, [*inputs], attrs)
                 except Exception as error:  # noqa: BLE001 - whatever the engine raises reaches the user, as data
                     failed.append(self._op_failed(space, instruction, error))
@@ -120,6 +122,22 @@ class Worker:
                 space.failures.update(dict.fromkeys(instruction.tensors, instruction.error))
         self.total_instructions += len(instructions)
         return Outcome(failed, data, time.perf_counter() - start)
+
+    def abort(self, client: str, instructions: Sequence[LocalInstruction], why: str) -> Outcome:
+        """Settle instructions whose execution was broken off: what was not made has failed."""
+        space = self.spaces.setdefault(client, Space())
+        failed: list[Failed] = []
+        data: list[Fetched] = []
+        for instruction in instructions:
+            if isinstance(instruction, int):
+                space.values.pop(instruction, None)
+                space.failures.pop(instruction, None)
+            elif isinstance(instruction, Op | Upload) and instruction.result not in space.values:
+                space.failures.setdefault(instruction.result, why)
+                failed.append(Failed(instruction.result, why))
+            elif isinstance(instruction, GetData):
+                data.append(Fetched(instruction.request, None, why))
+        return Outcome(failed, data, 0.0)
 
     def _get(self, space: Space, instruction: GetData) -> Fetched:
         try:
@@ -170,3 +188,10 @@ class Worker:
         if self.modifiers:
             stats["modifiers"] = streams.stats(self.modifiers)
         return stats
+
+
+def _unknown_attribute(op: str, attrs: dict[str, Any]) -> TypeError:
+    known = ", ".join(sorted(attributes(op))) or "none"
+    return TypeError(
+        f"{op} has no attribute {', '.join(sorted(attrs.keys() - attributes(op)))}; it has {known}"
+    )

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -111,6 +112,21 @@ class ArrayEngine(Engine):
         function = super().resolve(target)
         shared = target.startswith("gt.worker.engine.array.")
         return functools.partial(function, self.xp) if shared else function
+
+
+@functools.cache
+def attributes(op: str) -> frozenset[str]:
+    """The attributes an op may have: the parameters of our own function for it; a library's takes none.
+
+    A stream comes from anybody. Passed on unseen, an attribute such as `where` or `out` would let a client
+    read what lies in a worker's memory.
+    """
+    row = TABLE[op]
+    names = {"scalar", "reflected"} if row.kind == "BinaryOp" else set()
+    module, _, name = row.engines["numpy"].rpartition(".")
+    if module.startswith("gt."):
+        names |= set(inspect.signature(getattr(importlib.import_module(module), name)).parameters)
+    return frozenset(names)
 
 
 def load_engine(name: str) -> Engine:

@@ -46,3 +46,7 @@ def tril(xp: Any, x: Any, diagonal: int) -> Any:
 
 def triu(xp: Any, x: Any, diagonal: int) -> Any:
     return xp.triu(x, diagonal)
+
+
+def reshape(xp: Any, x: Any, shape: Sequence[int]) -> Any:
+    return xp.reshape(x, tuple(shape))
