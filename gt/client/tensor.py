@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gt.client.autograd import GRAPH, Hook, HookHandle, Leaf, TapeNode
+from gt.client.autograd import GRAPH, Hook, HookHandle, Leaf, TapeNode, is_grad_enabled
 from gt.client.base import Number, TensorBase, create, leaf, upload
 from gt.client.methods.creation import CreationMethods
 from gt.client.methods.display import DisplayMethods
@@ -186,7 +186,7 @@ class Tensor(
                     "Do it inside no_grad()"
                 )
             self._edge = result._edge
-        elif isinstance(edge, TapeNode):
+        elif isinstance(edge, TapeNode) and is_grad_enabled():
             self._edge = None
         self._value = result._value
         return self
