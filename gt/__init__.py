@@ -14,7 +14,7 @@ This module is the public API, and nothing else.
 """
 
 from gt import debug, errors, nn, optim
-from gt.client.autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from gt.client.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from gt.client.functions.activations import *
 from gt.client.functions.convolution import *
 from gt.client.functions.creation import *

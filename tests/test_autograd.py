@@ -184,3 +184,56 @@ def test_gradient_descent_follows_pytorch_step_by_step(client: Client):
         with gt.no_grad():
             ours = (ours - 0.5 * ours.grad).requires_grad_()
         theirs = (theirs - 0.5 * theirs.grad).detach().requires_grad_()
+
+
+def test_set_grad_enabled_works_without_a_with(client: Client):
+    x = gt.ones(2, requires_grad=True)
+    gt.set_grad_enabled(False)
+    try:
+        assert not (x * 2).requires_grad
+    finally:
+        gt.set_grad_enabled(True)
+    assert (x * 2).requires_grad
+    with gt.set_grad_enabled(False):
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad
+
+
+def test_no_grad_decorates_with_and_without_parentheses_and_over_generators(client: Client):
+    x = gt.ones(2, requires_grad=True)
+
+    @gt.no_grad
+    def plain():
+        return (x * 2).requires_grad
+
+    @gt.no_grad()
+    def called():
+        return (x * 2).requires_grad
+
+    @gt.no_grad()
+    def generator():
+        yield (x * 2).requires_grad
+        yield (x * 2).requires_grad
+
+    @gt.set_grad_enabled(False)
+    def chosen():
+        return (x * 2).requires_grad
+
+    assert not any([plain(), called(), called(), chosen()])
+    for recorded in generator():
+        assert not recorded
+        assert gt.is_grad_enabled()  # outside of it
+    once = gt.no_grad()
+    for _ in range(2):
+        with once, gt.inference_mode():
+            assert not gt.is_grad_enabled()
+    assert gt.is_grad_enabled()
+
+
+def test_a_change_in_place_under_no_grad_keeps_the_graph(client: Client):
+    w = gt.tensor([1.0, -2.0], requires_grad=True)
+    h = w * 3
+    with gt.no_grad():
+        h.clamp_(-1, 1)
+    (h * h).sum().backward()
+    assert w.grad.tolist() == [6.0, -6.0]  # PyTorch's: the clamp is in the values and not in the slope

@@ -93,3 +93,10 @@ def test_tensors_are_exchanged_by_dlpack(client: Client):
     assert (ours.dtype, ours.tolist()) == ("float64", [[0, 1], [2, 3]])
     assert gt.from_dlpack(source.T).tolist() == source.T.tolist()
     assert gt.from_dlpack(torch.ones(2, dtype=torch.bfloat16)).dtype == "bfloat16"
+
+
+def test_a_number_is_formatted_as_one():
+    loss = gt.tensor(1.23456)
+    assert f"{loss:.3f} {loss:8.2f} {gt.tensor(3):d} {gt.tensor(3)}" == "1.235     1.23 3 3"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{gt.ones(2):.3f}"

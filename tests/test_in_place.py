@@ -164,3 +164,13 @@ def test_comparing_whole_tensors(client: Client):
     assert not gt.equal(x, gt.ones(1))
     assert 3 in gt.arange(5)
     assert 7 not in gt.arange(5)
+
+
+def test_data_that_was_kept_follows_its_tensor(client: Client):
+    x = gt.ones(2, requires_grad=True)
+    data = x.data
+    with gt.no_grad():
+        x.add_(1)
+    assert data.tolist() == [2.0, 2.0]
+    data.mul_(3)
+    assert x.tolist() == [6.0, 6.0]

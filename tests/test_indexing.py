@@ -208,3 +208,8 @@ def test_equal_elements_sort_in_their_order_on_every_engine(client: Client):
     values, indices = x.sort()
     assert (values.tolist(), indices.tolist()) == ([1, 1, 2, 2, 2, 3], [1, 3, 0, 2, 5, 4])
     assert gt.tensor([1.0, float("nan"), 2.0]).argsort(descending=True).tolist() == [1, 2, 0]
+
+
+def test_a_number_gets_a_dimension(client: Client):
+    assert gt.tensor(2.0)[None].tolist() == [2.0]
+    assert gt.tensor(2.0)[None, ..., None].shape == (1, 1)

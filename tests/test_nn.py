@@ -722,3 +722,47 @@ def test_a_training_step_of_a_small_network_is_few_instructions(client: Client):
     # Forward 4; backward 1 to begin, 1 for the loss, 2 for the relu, 1 for an input, 3 for each weight and
     # bias; 4 updates.
     assert client.next_id() - before - 1 <= 19
+
+
+@pytest.mark.parametrize("engine", ["pytorch", "numpy"])
+@pytest.mark.parametrize("loss", ["cross_entropy", "nll_loss"])
+def test_a_batch_of_ignored_targets_has_no_gradient(loss: str, engine: str):
+    gt.init(engine=engine)
+    try:
+        x = gt.randn(3, 4, requires_grad=True)
+        value = getattr(gt.nn.functional, loss)(x, gt.full((3,), -100))
+        value.backward()
+        assert np.isnan(value.item())
+        assert x.grad.tolist() == [[0.0] * 4] * 3
+    finally:
+        gt.close()
+
+
+def test_normalize_has_a_gradient_at_zero():
+    x = gt.zeros(2, 2, requires_grad=True)
+    gt.nn.functional.normalize(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 1e12, rtol=1e-5)
+
+
+def test_a_module_dict_may_hold_one_module_twice():
+    shared = gt.nn.Linear(2, 2)
+    modules = gt.nn.ModuleDict({"a": shared, "b": shared})
+    assert modules["b"] is shared
+    assert list(modules) == ["a", "b"]
+    assert modules.values() == [shared, shared]
+    assert len(modules.parameters()) == 2
+
+
+@pytest.mark.parametrize("added", [False, True])
+def test_a_position_that_may_look_nowhere_sees_zeros(added: bool):
+    mask = np.array([[True, True, True], [False, False, False], [True, False, True]])
+    x = np.random.default_rng(0).standard_normal((1, 3, 4), np.float32)
+    results = []
+    for library in (torch, gt):
+        q = library.tensor(x).requires_grad_()
+        given = library.tensor(np.where(mask, 0, -np.inf).astype(np.float32) if added else mask)
+        out = library.nn.functional.scaled_dot_product_attention(q, q, q, given)
+        out.sum().backward()
+        results.append((out.detach().numpy(), q.grad.numpy()))
+    for theirs, ours in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)

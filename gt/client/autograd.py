@@ -3,9 +3,10 @@
 It never touches data. A gradient is more GT ops, issued like any other; the rules are in the op table.
 """
 
-import contextlib
+import functools
 import gc
 import heapq
+import inspect
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -33,24 +34,77 @@ def is_grad_enabled() -> bool:
     return _state.enabled
 
 
-@contextlib.contextmanager
-def set_grad_enabled(enabled: bool) -> Iterator[None]:
-    """Ops inside are recorded, or not. Also a decorator."""
-    before, _state.enabled = _state.enabled, enabled
-    try:
-        yield
-    finally:
-        _state.enabled = before
+class _Mode:
+    """Whether ops are recorded: for a block (`with`), or for a function (`@`), which may be a generator."""
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+        self._before: list[bool] = []  # one may be entered inside itself
+
+    def __enter__(self) -> None:
+        self._before.append(_state.enabled)
+        _state.enabled = self._enabled
+
+    def __exit__(self, *error: object) -> None:
+        _state.enabled = self._before.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, with this mode inside. Each call has its own: it may be on another thread."""
+        enabled = self._enabled
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def generator(*args: Any, **kwargs: Any) -> Iterator[Any]:
+                items = function(*args, **kwargs)
+                while True:
+                    with _Mode(enabled):
+                        try:
+                            item = next(items)
+                        except StopIteration as end:
+                            return end.value
+                    yield item
+
+            return generator
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with _Mode(enabled):
+                return function(*args, **kwargs)
+
+        return call
 
 
-def no_grad() -> contextlib.AbstractContextManager[None]:
+class set_grad_enabled(_Mode):
+    """Ops are recorded, or not: from here on, or inside a `with`. Also a decorator."""
+
+    def __init__(self, enabled: bool) -> None:
+        super().__init__(bool(enabled))
+        self._outside = _state.enabled
+        _state.enabled = self._enabled
+
+    def __enter__(self) -> None:
+        self._before.append(self._outside)
+        _state.enabled = self._enabled
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, with this mode inside; outside nothing changes."""
+        _state.enabled = self._outside
+        return super().__call__(function)
+
+
+def no_grad(function: Callable[..., Any] | None = None) -> Any:
     """Ops inside are not recorded, so they have no gradient and cost no memory. Also a decorator."""
-    return set_grad_enabled(False)
+    return _Mode(False) if function is None else _Mode(False)(function)
 
 
-def enable_grad() -> contextlib.AbstractContextManager[None]:
+def enable_grad(function: Callable[..., Any] | None = None) -> Any:
     """Ops inside are recorded, also inside a no_grad(). Also a decorator."""
-    return set_grad_enabled(True)
+    return _Mode(True) if function is None else _Mode(True)(function)
+
+
+def inference_mode(mode: Any = True) -> Any:
+    """As `no_grad()`: GT has nothing that is cheaper still. `inference_mode(False)` records."""
+    return no_grad(mode) if callable(mode) else _Mode(not mode)
 
 
 class Leaf:

@@ -112,7 +112,7 @@ def steps(x: TensorBase, key: Any) -> list[Step]:
             picks += enumerate(found, dim)
             axis += len(found)
 
-    while basic and basic[-1] == (0, shape[axis - 1], 1):
+    while axis and basic and basic[-1] == (0, shape[axis - 1], 1):
         basic.pop()
         axis -= 1
     path = [Step({"index": tuple(basic)})] if basic or not picks else []

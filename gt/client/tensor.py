@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gt.client.autograd import GRAPH, Hook, HookHandle, Leaf, TapeNode
-from gt.client.base import Number, TensorBase, create, leaf, upload
+from gt.client.autograd import GRAPH, Hook, HookHandle, Leaf, TapeNode, is_grad_enabled
+from gt.client.base import Number, TensorBase, Value, create, leaf, upload
 from gt.client.methods.creation import CreationMethods
 from gt.client.methods.display import DisplayMethods
 from gt.client.methods.exchange import ExchangeMethods
@@ -186,7 +186,7 @@ class Tensor(
                     "Do it inside no_grad()"
                 )
             self._edge = result._edge
-        elif isinstance(edge, TapeNode):
+        elif isinstance(edge, TapeNode) and is_grad_enabled():
             self._edge = None
         self._value = result._value
         return self
@@ -196,9 +196,7 @@ class Tensor(
     @property
     def data(self) -> "Tensor":
         """This tensor without its gradient: `x.data.numpy()` reads the values, `x.data += 1` changes them."""
-        view = DataView(self._value, None)
-        view.owner = self
-        return view
+        return DataView(self)
 
     @data.setter
     def data(self, other: "Tensor") -> None:
@@ -258,15 +256,21 @@ class Tensor(
 
 
 class DataView(Tensor):
-    """What `x.data` is: a tensor of x's value, whose changes in place are changes of x."""
+    """What `x.data` is: a tensor that always has x's value, and whose changes in place are changes of x."""
 
     __slots__ = ("owner",)
-    owner: Tensor
 
-    def _become(self, result: Tensor) -> Tensor:
-        super()._become(result)
-        self.owner._value = self._value
-        return self
+    def __init__(self, owner: Tensor) -> None:
+        self.owner = owner
+        self._edge = None
+
+    @property
+    def _value(self) -> Value:
+        return self.owner._value
+
+    @_value.setter
+    def _value(self, value: Value) -> None:
+        self.owner._value = value
 
 
 TensorBase.kind = Tensor

@@ -160,11 +160,16 @@ def scaled_dot_product_attention(
                 "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
             )
         scores = scores + full(scores.shape[-2:], -math.inf, scores.dtype).triu(1)
-    elif attn_mask is not None and attn_mask.dtype == "bool":
-        scores = scores.masked_fill(~attn_mask, -math.inf)
+    blind = None
+    if attn_mask is not None and attn_mask.dtype == "bool":
+        blind = ~attn_mask.any(-1, keepdim=True)
+        scores = scores.masked_fill(~(attn_mask | blind), -math.inf)
     elif attn_mask is not None:
-        scores = scores + attn_mask
+        blind = (attn_mask == -math.inf).all(-1, keepdim=True)
+        scores = scores + attn_mask.masked_fill(blind, 0)
     weights = scores.softmax(-1)
+    if blind is not None:  # who may look nowhere sees zeros; a softmax over nothing would not be a number
+        weights = weights.masked_fill(blind, 0)
     if dropout_p:
         from gt.client.modules.functional import dropout  # it is built on this module, not the reverse
 

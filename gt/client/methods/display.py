@@ -38,6 +38,11 @@ class DisplayMethods(TensorBase):
             parts.append("requires_grad=True" if node is None else f"grad_fn=<{node.op}>")
         return f"tensor({', '.join(parts)})"
 
+    def __format__(self, spec: str) -> str:
+        """A tensor of no dimensions is formatted as the number it holds: `f"{loss:.3f}"`."""
+        this = cast("Tensor", self)
+        return object.__format__(self, spec) if this.ndim else format(this.item(), spec)
+
     def _text(self) -> str:
         values = self._shown()
         # As PyTorch: four digits, unless there are only whole numbers.

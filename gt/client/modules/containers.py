@@ -79,13 +79,17 @@ class ModuleDict(Module):
         super().__init__()
         self.update(modules or {})
 
+    def _dict(self) -> dict[str, Module]:
+        """By name; a module that is shared has several."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, Module)}
+
     def update(self, modules: Mapping[str, Module]) -> None:
         """Add modules, or replace those of the same name."""
         for name, module in modules.items():
             self[name] = module
 
     def __getitem__(self, name: str) -> Any:
-        return dict(self.named_children())[name]
+        return self._dict()[name]
 
     def __setitem__(self, name: str, module: Module) -> None:
         if hasattr(type(self), name):
@@ -93,13 +97,13 @@ class ModuleDict(Module):
         setattr(self, name, module)
 
     def __contains__(self, name: object) -> bool:
-        return name in dict(self.named_children())
+        return name in self._dict()
 
     def __len__(self) -> int:
-        return len(dict(self.named_children()))
+        return len(self._dict())
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict(self.named_children()))
+        return iter(self._dict())
 
     def keys(self) -> list[str]:
         """The names."""
@@ -107,8 +111,8 @@ class ModuleDict(Module):
 
     def values(self) -> list[Module]:
         """The modules."""
-        return list(self.children())
+        return list(self._dict().values())
 
     def items(self) -> list[tuple[str, Module]]:
         """The names and the modules."""
-        return list(self.named_children())
+        return list(self._dict().items())

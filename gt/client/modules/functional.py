@@ -314,5 +314,4 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along a dimension, divided by their norm."""
-    size = (input.abs() ** p).sum(dim, keepdim=True) ** (1 / p)
-    return input / size.clamp(min=eps)
+    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)

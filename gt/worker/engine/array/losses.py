@@ -72,7 +72,8 @@ def cross_entropy_grad(
     index, kept, _, total = _rows(xp, target, weight, ignore_index, x.dtype)
     truth = _one_hot(xp, index, x.shape[dim], dim) * (1 - label_smoothing) + label_smoothing / x.shape[dim]
     truth = truth * _along(weight, x, dim)
-    share = g * kept / total if reduction == "mean" else g * kept
+    # Where all rows are ignored the loss is not a number, and yet the gradient is 0.
+    share = xp.where(kept, g / total, 0) if reduction == "mean" else g * kept
     slope = xp.exp(_log_softmax(xp, x, dim)) * truth.sum(dim, keepdims=True) - truth
     return slope * xp.expand_dims(share, dim)
 
@@ -89,8 +90,8 @@ def nll_loss_grad(
     xp: Any, g: Any, x: Any, target: Any, weight: Any = None, *, reduction: str, ignore_index: int
 ) -> Any:
     dim = min(x.ndim - 1, 1)
-    index, _, each, total = _rows(xp, target, weight, ignore_index, x.dtype)
-    share = g * each / total if reduction == "mean" else g * each
+    index, kept, each, total = _rows(xp, target, weight, ignore_index, x.dtype)
+    share = xp.where(kept, g / total, 0) * each if reduction == "mean" else g * each
     return _one_hot(xp, index, x.shape[dim], dim) * -xp.expand_dims(share, dim)
 
 

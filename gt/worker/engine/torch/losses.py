@@ -73,7 +73,8 @@ def _share(
     if reduction != "mean":
         return index, g * kept
     total = kept.sum() if weight is None else (weight[index] * kept).sum()
-    return index, (g / total) * kept
+    # Where all rows are ignored the loss is not a number, and yet the gradient is 0.
+    return index, torch.where(kept, g / total, 0)
 
 
 def binary_cross_entropy(p: Tensor, y: Tensor, *, reduction: str) -> Tensor:
