@@ -15,6 +15,7 @@ This module is the public API, and nothing else.
 
 from gt import debug, errors, nn, optim
 from gt.client.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from gt.client.device import Device as device
 from gt.client.functions.activations import *
 from gt.client.functions.convolution import *
 from gt.client.functions.creation import *
@@ -31,6 +32,7 @@ from gt.client.modules.files import load, save
 from gt.client.random import manual_seed
 from gt.client.session import close, connect, init
 from gt.client.tensor import Tensor
+from gt.ops import Size
 from gt.ops.dtypes import NAMED
 
 bool = NAMED["bool"]

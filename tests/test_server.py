@@ -350,7 +350,7 @@ def test_a_batch_before_any_hello_is_refused(running: Cluster):
         (protocol.ArrayData((-4,), "float32", b""), "out of bounds"),
         (protocol.ArrayData((1 << 60,), "float32", b""), "out of bounds"),
         (protocol.ArrayData((4,), "float32", 0, "../../etc/passwd"), "no shared memory of ours"),
-        (protocol.ArrayData((4,), "float32", 0, f"gt-1-{'0' * 32}"), "cannot be read"),
+        (protocol.ArrayData((4,), "float32", 0, f"gt-1-{'0' * 16}-{'0' * 32}"), "cannot be read"),
     ],
 )
 def test_an_array_that_is_not_what_it_says_fails_that_tensor_only(

@@ -24,9 +24,15 @@ Hook = Callable[["Tensor"], "Tensor | None"]
 
 class _State(threading.local):
     enabled = True
+    backward = False
 
 
 _state = _State()
+
+
+def is_going_backward() -> bool:
+    """Whether a gradient is being computed on this thread."""
+    return _state.backward
 
 
 def is_grad_enabled() -> bool:
@@ -120,7 +126,10 @@ class Leaf:
     def add(self, gradient: "Tensor") -> None:
         """Add to the gradient."""
         # A tensor of its own: one gradient may flow to several leaves, and each may be changed in place.
-        self.grad = gradient.detach() if self.grad is None else self.grad + gradient
+        if self.grad is None:
+            self.grad = gradient._value.tensor()
+        else:
+            self.grad._become(self.grad + gradient)  # in place: who holds it sees it grow, as in PyTorch
 
 
 class TapeNode:
@@ -131,7 +140,7 @@ class TapeNode:
     input, or nowhere.
     """
 
-    __slots__ = ("attrs", "edges", "grad", "hooks", "op", "sequence", "values")
+    __slots__ = ("attrs", "edges", "grad", "hooks", "op", "retains", "sequence", "values")
     requires_grad = True
 
     def __init__(
@@ -149,6 +158,8 @@ class TapeNode:
         self.edges = edges
         self.attrs: dict[str, Any] = attrs or {}
         self.grad: Tensor | None = None
+        self.retains = False
+        """Whether the gradient is kept, as retain_grad() asks."""
         self.hooks: dict[int, Hook] | None = None
 
     @property
@@ -236,6 +247,7 @@ class AutogradGraph:
         reach(root)
         client = gradient._value.client
         with no_grad():
+            before, _state.backward = _state.backward, True
             try:
                 while heap:
                     node = heapq.heappop(heap)[1]
@@ -249,6 +261,8 @@ class AutogradGraph:
                     g = pending.pop(node)
                     if node.hooks:
                         g = _through_hooks(node, g)
+                    if node.retains:
+                        node.grad = g if node.grad is None else node.grad + g
                     row = TABLE[node.op]
                     for index, edge in enumerate(node.edges):
                         if edge is None:
@@ -268,6 +282,7 @@ class AutogradGraph:
                 for leaf in leaves:
                     leaf.add(_through_hooks(leaf, pending[leaf]))
             finally:
+                _state.backward = before
                 client.on_behalf_of = None
 
 

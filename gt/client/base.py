@@ -1,11 +1,12 @@
 """How an op becomes an instruction: the part of a tensor that every method goes through."""
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gt.client.autograd import GRAPH, Edge, Leaf, is_grad_enabled
+from gt.client.autograd import GRAPH, Edge, Leaf, is_going_backward, is_grad_enabled
 from gt.client.client import BATCH, Client
 from gt.errors import DTypeError, GTError, ShapeError
 from gt.ops import TABLE, Spec, dtypes
@@ -46,6 +47,8 @@ class TensorBase:
     __slots__ = ("__weakref__", "_edge", "_value")
     kind: "type[Tensor]"
     """What ops make."""
+    view_of: "Callable[[TensorBase, str, dict[str, Any], Tensor], Tensor]"
+    """What ops make that only look at a tensor in another way."""
 
     def __init__(self, value: Value, edge: Edge | None) -> None:
         self._value = value
@@ -53,7 +56,10 @@ class TensorBase:
 
     def _apply(self, op: str, *others: "TensorBase", **attrs: Any) -> "Tensor":
         """Issue a row of the op table over this tensor and others; record it if a gradient may be asked."""
-        return apply(op, (self, *others), attrs or None)
+        result = apply(op, (self, *others), attrs or None)
+        if op in VIEWS and not others and not is_going_backward():
+            return TensorBase.view_of(self, op, attrs, result)
+        return result
 
     def _unary_op(self, op: str) -> "Tensor":
         """Issue an op over this tensor alone."""
@@ -121,6 +127,9 @@ def _kind(attrs: dict[str, Any]) -> tuple[Any, ...]:
     values = [None if type(value) is float or name == "seed" else value for name, value in attrs.items()]
     return (*values, *map(type, attrs.values()))
 
+
+VIEWS = frozenset(("getitem", "reshape", "transpose", "permute"))
+"""Ops whose result is, for PyTorch, the same memory: a change in place of one is a change of the other."""
 
 _inferred: dict[tuple[Any, ...] | None, tuple[Spec, bool]] = {}
 

@@ -173,7 +173,7 @@ class SGD(Optimizer):
         if momentum:
             velocity = state.get("momentum_buffer")
             if velocity is None:
-                velocity = gradient.detach() if sign == 1 else -gradient
+                velocity = gradient._value.tensor() if sign == 1 else -gradient
             else:
                 velocity = _weighted_sum(velocity, gradient, momentum, sign * (1 - group["dampening"]))
             state["momentum_buffer"] = velocity
@@ -290,7 +290,7 @@ class RMSprop(Optimizer):
         if not group["momentum"]:
             _adaptive_step(parameter, gradient, squares, rate, 1.0, 1.0, eps)
             return
-        velocity = state["momentum_buffer"].detach()
+        velocity = state["momentum_buffer"]._value.tensor()
         _adaptive_step(velocity, gradient, squares, -1.0, group["momentum"], 1.0, eps)
         state["momentum_buffer"] = velocity
         parameter._become(_weighted_sum(parameter, velocity, 1.0, -rate))

@@ -7,6 +7,7 @@ import numpy as np
 
 from gt.client.autograd import GRAPH, Hook, HookHandle, Leaf, TapeNode, is_grad_enabled
 from gt.client.base import Number, TensorBase, Value, create, leaf, upload
+from gt.client.device import Device
 from gt.client.methods.creation import CreationMethods
 from gt.client.methods.display import DisplayMethods
 from gt.client.methods.exchange import ExchangeMethods
@@ -16,7 +17,7 @@ from gt.client.methods.products import ProductMethods
 from gt.client.methods.reductions import ReductionMethods
 from gt.client.methods.shaping import ShapeMethods
 from gt.errors import GraphError, ShapeError
-from gt.ops import dtypes
+from gt.ops import Size, dtypes, shapes
 
 
 class Tensor(
@@ -48,18 +49,23 @@ class Tensor(
         return self._value.id
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Size:
         """How many elements along each dimension."""
         return self._value.spec.shape
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or one size of it."""
-        return self.shape if dim is None else self.shape[dim]
+        return self.shape if dim is None else self.shape[shapes.normalize_dim(dim, self.ndim)]
 
     @property
     def dtype(self) -> dtypes.DType:
         """What an element is."""
         return dtypes.NAMED[self._value.spec.dtype]
+
+    @property
+    def device(self) -> Device:
+        """Where a PyTorch program would look for it. Where it really is, is not the user's concern."""
+        return Device("cpu")
 
     @property
     def ndim(self) -> int:
@@ -139,7 +145,7 @@ class Tensor(
                 f"Mismatch in shape: the gradient has shape {list(gradient.shape)} "
                 f"and the output has shape {list(shape)}"
             )
-        GRAPH.backward(edge, gradient.detach(), retain_graph)
+        GRAPH.backward(edge, gradient._value.tensor(), retain_graph)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
         """Make this a leaf whose gradient is wanted (or not), in place."""
@@ -154,8 +160,8 @@ class Tensor(
         return self
 
     def detach(self) -> "Tensor":
-        """The same value, outside the graph."""
-        return self._value.tensor()
+        """The same tensor, outside the graph: changes in place of one are changes of the other."""
+        return DataView(self)
 
     def register_hook(self, hook: Hook) -> HookHandle:
         """Call a function with this tensor's gradient when it is computed; what it returns, if anything,
@@ -166,13 +172,8 @@ class Tensor(
 
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is not a leaf, too."""
-        edge = self._edge
-        if isinstance(edge, TapeNode):
-
-            def keep(gradient: "Tensor") -> None:
-                edge.grad = gradient if edge.grad is None else edge.grad + gradient
-
-            HookHandle(edge, keep)
+        if isinstance(self._edge, TapeNode):
+            self._edge.retains = True
 
     # --- in place: the tensor takes on a new value; nothing that read the old one changes ---
 
@@ -200,7 +201,11 @@ class Tensor(
 
     @data.setter
     def data(self, other: "Tensor") -> None:
-        self._value = other._value
+        self._take_on(other._value)
+
+    def _take_on(self, value: Value) -> None:
+        """Have another value from now on, whatever the graph says."""
+        self._value = value
 
     def numpy(self) -> np.ndarray:
         """The values. Waits for them."""
@@ -235,7 +240,10 @@ class Tensor(
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
-            raise ShapeError(f"Boolean value of a tensor with shape {list(self.shape)} is ambiguous")
+            raise ShapeError(
+                "Boolean value of Tensor with more than one value is ambiguous, and this one has shape "
+                f"{list(self.shape)}"
+            )
         return bool(self.item())
 
     def __float__(self) -> float:
@@ -255,22 +263,6 @@ class Tensor(
         return self.shape[0]
 
 
-class DataView(Tensor):
-    """What `x.data` is: a tensor that always has x's value, and whose changes in place are changes of x."""
-
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: Tensor) -> None:
-        self.owner = owner
-        self._edge = None
-
-    @property
-    def _value(self) -> Value:
-        return self.owner._value
-
-    @_value.setter
-    def _value(self, value: Value) -> None:
-        self.owner._value = value
-
-
 TensorBase.kind = Tensor
+
+from gt.client.views import DataView  # noqa: E402 - views are tensors, and tensors make views

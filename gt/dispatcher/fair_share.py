@@ -152,7 +152,7 @@ class FairShare:
         self._out = 0
         self._out_seconds = 0.0
         self.level = 0.0
-        """How much the client who was last served had used: where one that comes, or comes back, begins.
+        """How much the least served of those at work has used: where one that comes, or comes back, begins.
         It only rises, so that nobody is ahead because the others happened to have nothing queued."""
 
     def next_chunk(self) -> Chunk | None:
@@ -162,7 +162,6 @@ class FairShare:
         session = min((s for s in self.sessions if s.queue), key=lambda s: s.used, default=None)
         if session is None:
             return None
-        self.level = max(self.level, session.used)
         batch = session.queue[0]
         count = max(1, min(MOST, int(QUANTUM / session.cost)))
         start, end = batch.position, min(batch.position + count, len(batch.instructions))
@@ -188,6 +187,9 @@ class FairShare:
         self._out_seconds -= chunk.estimate
         session = chunk.session
         session.used += seconds - chunk.estimate
+        self.level = max(
+            self.level, min(one.used for one in [session, *self.sessions] if one.queue or one is session)
+        )
         measured = seconds / max(len(chunk.instructions), 1)
         # Up at once, down slowly: guessing too high costs little, guessing too low makes others wait.
         session.cost = max(1e-7, measured, 0.7 * session.cost + 0.3 * measured)

@@ -8,7 +8,7 @@ table: adding an op is adding a row. The table imports no engine; it names funct
 Imports nothing of gt but `gt.errors`.
 """
 
-from gt.ops.row import Row, Spec
+from gt.ops.row import Row, Size, Spec
 from gt.ops.table import TABLE
 
-__all__ = ["TABLE", "Row", "Spec"]
+__all__ = ["TABLE", "Row", "Size", "Spec"]

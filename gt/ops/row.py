@@ -1,8 +1,22 @@
 """What a row of the op table says, and the words it says it in."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple that prints as PyTorch's does, and counts."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """How many elements a tensor of this shape has."""
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"gt.Size({list(self)})"
 
 
 class Spec:
@@ -15,7 +29,7 @@ class Spec:
     """
 
     __slots__ = ("dtype", "shape")
-    shape: tuple[int, ...]
+    shape: Size
     dtype: str
     _known: ClassVar[dict[tuple[tuple[int, ...], str], "Spec"]] = {}
 
@@ -28,7 +42,7 @@ class Spec:
                 # still works, it only no longer meets its equals.
                 cls._known.clear()
             known = super().__new__(cls)
-            known.shape, known.dtype = shape, dtype
+            known.shape, known.dtype = Size(shape), dtype
             cls._known[shape, dtype] = known
         return known
 

@@ -56,7 +56,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, *, device:
     As in PyTorch, Python floats become float32. Whole numbers become float32 too if a gradient is asked.
     """
     if isinstance(data, Tensor):
-        x = data.detach() if dtype is None else data.detach().to(dtype)
+        x = data._value.tensor() if dtype is None else data._value.tensor().to(dtype)
         x._edge = leaf(x._value.spec.dtype, requires_grad)
         return x
     array, name = _as_array(data)

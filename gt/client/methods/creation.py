@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gt.client.base import Number, TensorBase, check_dtype, check_number, create
+from gt.client.base import Number, TensorBase, apply, check_dtype, check_number, create
 from gt.client.methods.shaping import Size, as_shape
 
 if TYPE_CHECKING:
@@ -46,4 +46,4 @@ class CreationMethods(TensorBase):
         """A tensor of the same value, through which gradients flow back to this one."""
         # A tensor's value never changes, so that a copy would tell no difference; the reshape only makes a
         # new place on the tape.
-        return self._apply("reshape", shape=self._value.spec.shape)
+        return apply("reshape", (self,), {"shape": self._value.spec.shape})

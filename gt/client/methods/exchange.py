@@ -25,7 +25,8 @@ class ExchangeMethods(TensorBase):
         return cast("Tensor", twin)
 
     def __copy__(self) -> "Tensor":
-        return self._twin(self._edge)
+        edge = self._edge
+        return self._twin(Leaf(edge.requires_grad) if isinstance(edge, Leaf) else edge)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
         edge = self._edge

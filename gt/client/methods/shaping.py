@@ -79,11 +79,8 @@ class ShapeMethods(TensorBase):
 
     @property
     def T(self) -> "Tensor":
-        """The transpose of a matrix."""
-        shape = self._value.spec.shape
-        if len(shape) > 2:
-            raise ShapeError(f"T is for matrices, and this tensor has shape {list(shape)}; use transpose")
-        return self.t()
+        """The dimensions in reverse: of a matrix, its transpose."""
+        return self.permute(tuple(reversed(range(len(self._value.spec.shape)))))
 
     @property
     def mT(self) -> "Tensor":

@@ -8,6 +8,7 @@ import numpy as np
 from gt.client.autograd import no_grad
 from gt.client.base import check_dtype
 from gt.client.functions.creation import as_tensor, zeros
+from gt.client.methods.casts import is_device
 from gt.client.tensor import Tensor
 from gt.errors import DTypeError, StateError
 from gt.ops import dtypes
@@ -32,6 +33,15 @@ class Keys(NamedTuple):
 
     missing_keys: list[str]
     unexpected_keys: list[str]
+
+
+class Parameters(list[Any]):
+    """A module's parameters: a list of which `next(model.parameters())` gives the first, as in PyTorch."""
+
+    def __next__(self) -> Any:
+        if not self:
+            raise StopIteration
+        return self[0]
 
 
 class Module:
@@ -137,9 +147,9 @@ class Module:
                     name = f"_parameters.{index}"
                     yield f"{path}.{name}" if path else name, value
 
-    def parameters(self, recurse: bool = True) -> list[Any]:
+    def parameters(self, recurse: bool = True) -> "Parameters":
         """All parameters, each once. A list, so that `a.parameters() + b.parameters()` is one too."""
-        return [value for _, value in self.named_parameters(recurse=recurse)]
+        return Parameters(value for _, value in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """Tensors that are part of the model's state but are not learned, with their names."""
@@ -204,8 +214,29 @@ class Module:
         """Forget the gradients, or make them zeros."""
         forget_gradients(self.parameters(), set_to_none)
 
-    def to(self, dtype: Any) -> Self:
-        """Make every floating point parameter and buffer one of this dtype, in place."""
+    def __setattr__(self, name: str, value: Any) -> None:
+        # What is found by its kind can be lost by it: a tensor in a parameter's place would not be learned.
+        before = vars(self).get(name)
+        for kind, words in ((Parameter, "parameter"), (Module, "child module")):
+            if isinstance(before, kind) and not isinstance(value, kind | None):
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as {words} '{name}' ({kind.__name__} or None "
+                    f"expected). To change its values: `with no_grad(): module.{name}.copy_(...)`"
+                )
+        super().__setattr__(name, value)
+
+    def cpu(self) -> Self:
+        """Nothing changes: where a model is, is the server's concern."""
+        return self
+
+    def cuda(self, device: Any = None) -> Self:
+        """Nothing changes: a worker that has a GPU uses it."""
+        return self
+
+    def to(self, dtype: Any = None, *, device: Any = None) -> Self:
+        """Make every floating point parameter and buffer one of this dtype. A device changes nothing."""
+        if dtype is None or is_device(dtype):
+            return self
         name = check_dtype(dtype)
         if not dtypes.is_float(name):
             raise DTypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={name}")
