@@ -13,7 +13,7 @@ loads with the first operation.
 This module is the public API, and nothing else.
 """
 
-from gt import debug, errors, nn, optim
+from gt import autograd, debug, errors, nn, optim
 from gt.client.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from gt.client.device import Device as device
 from gt.client.functions.activations import *

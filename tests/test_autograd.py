@@ -1,6 +1,7 @@
 """Gradients are PyTorch's, and the tape holds what is needed and no more."""
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,10 +231,31 @@ def test_no_grad_decorates_with_and_without_parentheses_and_over_generators(clie
     assert gt.is_grad_enabled()
 
 
+def test_gradients_can_be_asked_for_by_hand(client: Client):
+    def ask(lib: Any) -> list[Any]:
+        x, y = lib.tensor([1.0, 2.0], requires_grad=True), lib.tensor([3.0, 4.0], requires_grad=True)
+        h = x * y
+        z = (h * h).sum()
+        one = lib.autograd.grad(z, [x, h], retain_graph=True)
+        other = lib.autograd.grad((h, z), (y,), grad_outputs=(lib.ones(2), None), allow_unused=True)
+        assert x.grad is None
+        assert y.grad is None
+        return [part.tolist() for part in (*one, *other)]
+
+    assert ask(gt) == ask(torch)
+    w = gt.ones(1, requires_grad=True)
+    with pytest.raises(GraphError, match="appears to not have been used"):
+        gt.autograd.grad((w * 2).sum(), [gt.ones(1, requires_grad=True)])
+    assert gt.autograd.grad((w * 2).sum(), gt.ones(1, requires_grad=True), allow_unused=True) == (None,)
+    with pytest.raises(GraphError, match="does not require grad"):
+        gt.autograd.grad((w * 2).sum(), gt.ones(1))
+
+
 def test_a_change_in_place_under_no_grad_keeps_the_graph(client: Client):
     w = gt.tensor([1.0, -2.0], requires_grad=True)
     h = w * 3
     with gt.no_grad():
         h.clamp_(-1, 1)
     (h * h).sum().backward()
+    assert w.grad is not None
     assert w.grad.tolist() == [6.0, -6.0]  # PyTorch's: the clamp is in the values and not in the slope

@@ -1,6 +1,7 @@
 """Modules, layers and losses: PyTorch's names, PyTorch's numbers, PyTorch's words."""
 
 import copy
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -454,9 +455,43 @@ def test_names_are_those_of_pytorch():
     assert ours[1]["norm"] is ours.get_submodule("1.norm")
 
 
+def test_anything_nested_can_be_saved_and_what_is_no_such_file_is_refused(tmp_path: Path):
+    for number, what in enumerate((gt.ones(2), [gt.ones(2), 3, "word"], {"a": {"b": gt.zeros(1)}})):
+        gt.save(what, tmp_path / f"{number}.safetensors")
+    assert gt.load(tmp_path / "0.safetensors").tolist() == [1, 1]
+    assert gt.load(tmp_path / "1.safetensors")[1:] == [3, "word"]
+    assert gt.load(tmp_path / "2.safetensors")["a"]["b"].tolist() == [0]
+    torch.save({"w": torch.ones(2)}, tmp_path / "pickle.pt")
+    with pytest.raises(gt.errors.StateError, match=r"is no safetensors file .* torch\.load"):
+        gt.load(tmp_path / "pickle.pt")
+    with pytest.raises(TypeError):
+        gt.save({"w": gt.ones(2)}, io.BytesIO())  # type: ignore[arg-type]
+
+
+def test_a_tensor_in_a_parameters_place_is_refused():
+    layer = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match="cannot assign 'Tensor' as parameter 'weight'"):
+        layer.weight = layer.weight * 2  # type: ignore[assignment]
+    model = nn.Sequential(layer)
+    model.extra = layer
+    with pytest.raises(TypeError, match="cannot assign 'int' as child module 'extra'"):
+        model.extra = 5
+    layer.bias = None
+    assert len(layer.parameters()) == 1
+    assert next(layer.parameters()) is layer.weight
+
+
+def test_devices_are_accepted_and_change_nothing():
+    model = nn.Linear(2, 2).to("cpu").to(gt.device("cuda:0")).cuda().cpu()
+    x = gt.ones(1, 2, device=gt.device("cpu")).to(model.weight.device)
+    assert model(x).shape == (1, 2)
+    assert (gt.device("cuda:1").type, gt.device("cuda:1").index) == ("cuda", 1)
+    assert (x.shape.numel(), repr(x.shape)) == (2, "gt.Size([1, 2])")
+
+
 def test_a_module_that_refers_to_its_parent_is_no_problem():
     parent, child = nn.Module(), nn.Linear(1, 1)
-    parent.child, child.parent = child, parent  # type: ignore[attr-defined]
+    parent.child, child.parent = child, parent
     assert len(parent.parameters()) == 2
     assert len(list(parent.modules())) == 2
 
@@ -733,6 +768,7 @@ def test_a_batch_of_ignored_targets_has_no_gradient(loss: str, engine: str):
         value = getattr(gt.nn.functional, loss)(x, gt.full((3,), -100))
         value.backward()
         assert np.isnan(value.item())
+        assert x.grad is not None
         assert x.grad.tolist() == [[0.0] * 4] * 3
     finally:
         gt.close()
@@ -741,6 +777,7 @@ def test_a_batch_of_ignored_targets_has_no_gradient(loss: str, engine: str):
 def test_normalize_has_a_gradient_at_zero():
     x = gt.zeros(2, 2, requires_grad=True)
     gt.nn.functional.normalize(x).sum().backward()
+    assert x.grad is not None
     np.testing.assert_allclose(x.grad.numpy(), 1e12, rtol=1e-5)
 
 

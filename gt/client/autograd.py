@@ -9,7 +9,7 @@ import heapq
 import inspect
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gt.errors import GraphError
@@ -231,8 +231,14 @@ class AutogradGraph:
         nodes = [node for node in gc.get_objects() if type(node) is TapeNode and not node.used_up]
         return sorted(nodes, key=lambda node: node.sequence)
 
-    def backward(self, root: Edge, gradient: "Tensor", retain_graph: bool) -> None:
-        """Add the gradient of `root` to every leaf it was computed from."""
+    def backward(
+        self,
+        root: Edge,
+        gradient: "Tensor",
+        retain_graph: bool,
+        wanted: "Mapping[Edge, Callable[[Tensor], None]] | None" = None,
+    ) -> None:
+        """Add the gradient of `root` to every leaf it was computed from, or hand out those that are wanted."""
         # Newest first: by the time a node is reached, all of its output's gradients have been added up.
         heap: list[tuple[int, TapeNode]] = []
         pending: dict[Edge, Tensor] = {root: gradient}
@@ -261,6 +267,8 @@ class AutogradGraph:
                     g = pending.pop(node)
                     if node.hooks:
                         g = _through_hooks(node, g)
+                    if wanted is not None and node in wanted:
+                        wanted[node](g)
                     if node.retains:
                         node.grad = g if node.grad is None else node.grad + g
                     row = TABLE[node.op]
@@ -280,7 +288,11 @@ class AutogradGraph:
                     if not retain_graph:
                         node.values = ()
                 for leaf in leaves:
-                    leaf.add(_through_hooks(leaf, pending[leaf]))
+                    part = _through_hooks(leaf, pending[leaf])
+                    if wanted is None:
+                        leaf.add(part)
+                    elif leaf in wanted:
+                        wanted[leaf](part)
             finally:
                 _state.backward = before
                 client.on_behalf_of = None

@@ -9,6 +9,7 @@ into the file's metadata.
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,16 @@ _SHAPE = "gt.shape"
 """Where the metadata keep the shape of what was nested."""
 
 
-def save(state: Mapping[Any, Any] | Module, path: str | Path) -> None:
+def save(state: Any, path: str | Path) -> None:
     """Write a module's `state_dict()`, an optimizer's, or any tensors by name, to a file. Waits for data."""
     import safetensors
 
+    file = os.fspath(path)
     given = state.state_dict() if isinstance(state, Module) else state
     tensors: dict[str, np.ndarray] = {}
-    flat = all(isinstance(k, str) and isinstance(v, Tensor | np.ndarray) for k, v in given.items())
-    if flat:
+    if isinstance(given, Mapping) and all(
+        isinstance(k, str) and isinstance(v, Tensor | np.ndarray) for k, v in given.items()
+    ):
         tensors = {name: _array(value) for name, value in given.items()}
         metadata = {"format": "pt"}  # how PyTorch's tools know that they may read it
     else:
@@ -58,15 +61,21 @@ def save(state: Mapping[Any, Any] | Module, path: str | Path) -> None:
         )
         for name, array in tensors.items()
     }
-    safetensors.serialize_file(specs, str(path), metadata)
+    safetensors.serialize_file(specs, file, metadata)
 
 
-def load(path: str | Path) -> dict[Any, Any]:
+def load(path: str | Path) -> Any:
     """What `save` wrote, or any safetensors file: tensors by name."""
     import safetensors
 
-    with safetensors.safe_open(str(path), framework="numpy") as file:
-        metadata = file.metadata() or {}
+    try:
+        with safetensors.safe_open(os.fspath(path), framework="numpy") as file:
+            metadata = file.metadata() or {}
+    except safetensors.SafetensorError as error:
+        raise StateError(
+            f"{path} is no safetensors file ({error}). If it is a pickle, as torch.save writes, read it with "
+            "torch.load, and give the result to load_state_dict"
+        ) from None
     client, tensors = current(), {}
     for name, entry in safetensors.deserialize(Path(path).read_bytes()):
         if entry["dtype"] not in _DTYPES:
@@ -93,6 +102,7 @@ def _array(value: Tensor | np.ndarray) -> np.ndarray:
 def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     """What JSON can hold of a nested value; its tensors go to `tensors`."""
     if isinstance(value, Tensor | np.ndarray):
+        name = name or "tensor"
         tensors[name] = _array(value)
         return {"tensor": name}
     if isinstance(value, Mapping):
