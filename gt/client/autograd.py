@@ -238,7 +238,7 @@ class AutogradGraph:
         retain_graph: bool,
         wanted: "Mapping[Edge, Callable[[Tensor], None]] | None" = None,
     ) -> None:
-        """Add the gradient of `root` to every leaf it was computed from, or hand out those that are wanted."""
+        """Add the gradient of `root` to every leaf it was computed from, or hand out those wanted."""
         # Newest first: by the time a node is reached, all of its output's gradients have been added up.
         heap: list[tuple[int, TapeNode]] = []
         pending: dict[Edge, Tensor] = {root: gradient}
