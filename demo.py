@@ -17,7 +17,7 @@ folder = Path(tempfile.mkdtemp(prefix="tapestry-"))
 
 
 def train_with_gt() -> str:
-    """Fit a line with gradient descent, and count what that put on the tape."""
+    """Fit a plane with gradient descent, and count what that put on the tape."""
     log = folder / "instructions.log"
     os.environ["GT_INSTRUCTION_LOG"] = str(log)
     import gt
@@ -26,21 +26,20 @@ def train_with_gt() -> str:
     gt.manual_seed(0)
     x = gt.randn(64, 2)
     y = x @ gt.tensor([[2.0], [-3.0]]) + 0.5
-    weight, bias = gt.zeros(2, 1, requires_grad=True), gt.zeros(1, requires_grad=True)
-
-    def descend(parameter: gt.Tensor) -> gt.Tensor:
-        assert parameter.grad is not None
-        return (parameter.detach() - 0.1 * parameter.grad).requires_grad_()
+    model = gt.nn.Linear(2, 1)
+    optimizer = gt.optim.SGD(model.parameters(), lr=0.1)
 
     loss = gt.tensor(0.0)
     for step in range(61):
-        loss = ((x @ weight + bias - y) ** 2).mean()
+        loss = gt.nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
         loss.backward()
-        weight, bias = descend(weight), descend(bias)
+        optimizer.step()
         if step % 20 == 0:
             console.print(f"  step {step:2}   loss {loss.item():8.5f}")
-    learned = [round(w, 2) for (w,) in weight.tolist()]
-    console.print(f"  learned y = {learned[0]} a + {learned[1]} b + {bias.item():.2f}\n")
+    assert model.bias is not None
+    (a, b), c = model.weight.tolist()[0], model.bias.item()
+    console.print(f"  learned y = {a:.2f} a + {b:.2f} b + {c:.2f}\n")
 
     del os.environ["GT_INSTRUCTION_LOG"]
     tape = [[field.strip() for field in line.split("|")] for line in log.read_text().splitlines()]
