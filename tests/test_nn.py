@@ -571,11 +571,12 @@ def test_buffers_are_state_but_are_not_learned():
 # --- state ---
 
 
-def test_a_state_is_what_the_model_was_then(client: Client):
+def test_a_state_follows_the_model_and_a_copy_of_it_does_not(client: Client):
     layer = nn.Linear(2, 2)
-    state = layer.state_dict()
+    follows, state = layer.state_dict(), copy.deepcopy(layer.state_dict())
     before = state["weight"].tolist()
     nn.init.zeros_(layer.weight)
+    assert follows["weight"].tolist() == [[0, 0], [0, 0]]
     assert state["weight"].tolist() == before
     assert not any(value.requires_grad for value in state.values())
     layer.load_state_dict(state)

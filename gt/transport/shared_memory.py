@@ -159,8 +159,12 @@ class SharedMemory:
         return taken
 
     def forget(self, peer: str) -> None:
-        """Somebody is gone: what was lent to them is free again, and what they lent is given back."""
-        self.take_back([name for name, segment in list(self._lent.items()) if segment.receiver == peer])
+        """Somebody is gone: what was lent to them, and what they lent, is given back to the system.
+
+        It is not used again: an array that they read may live on in their program.
+        """
+        for name in [name for name, segment in list(self._lent.items()) if segment.receiver == peer]:
+            self._lent.pop(name).remove()
         self._done_with.pop(peer, None)
         self._unmap(name for name, (owner, _) in list(self._mapped.items()) if owner == peer)
 

@@ -30,7 +30,7 @@ class DisplayMethods(TensorBase):
         this = cast("Tensor", self)
         parts = [self._text()]
         if this.numel() == 0 and shape != (0,):
-            parts.append(f"size={shape}")
+            parts.append(f"size={tuple(shape)}")
         if name not in ("float32", "int64", "bool"):
             parts.append(f"dtype={this.dtype!r}")
         if this.requires_grad:
