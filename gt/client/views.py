@@ -17,7 +17,17 @@ DEEPEST = 8
 Step = tuple[str, dict[str, Any]]
 
 
-class DataView(Tensor):
+class _Looking(Tensor):
+    """A tensor that looks at another."""
+
+    __slots__ = ()
+
+    def _kind_of_copy(self) -> type:
+        """A copy is a tensor of its own."""
+        return Tensor
+
+
+class DataView(_Looking):
     """What `x.data` and `x.detach()` are: a tensor that always has x's value, outside the graph."""
 
     __slots__ = ("owner",)
@@ -35,7 +45,7 @@ class DataView(Tensor):
         self.owner._value = value
 
 
-class View(Tensor):
+class View(_Looking):
     """What indexing, reshaping and transposing give: part of a tensor, or its elements in another order."""
 
     __slots__ = ("_base", "_own", "_path", "_seen")

@@ -19,10 +19,14 @@ class ExchangeMethods(TensorBase):
     __slots__ = ()
 
     def _twin(self, edge: Any) -> "Tensor":
-        # Of the same kind: a copy of a parameter is a parameter. A value never changes, so it is shared.
-        twin = object.__new__(type(self))
+        # A value never changes, so it is shared.
+        twin = object.__new__(self._kind_of_copy())
         twin._value, twin._edge = self._value, edge
         return cast("Tensor", twin)
+
+    def _kind_of_copy(self) -> type:
+        """A copy of a parameter is a parameter."""
+        return type(self)
 
     def __copy__(self) -> "Tensor":
         edge = self._edge
@@ -38,7 +42,7 @@ class ExchangeMethods(TensorBase):
         leaf = None
         if edge is not None:
             leaf = Leaf(edge.requires_grad)
-            leaf.grad = edge.grad
+            leaf.grad = None if edge.grad is None else edge.grad._value.tensor()
         memo[id(self)] = twin = self._twin(leaf)
         return twin
 
@@ -47,7 +51,7 @@ class ExchangeMethods(TensorBase):
         this = cast("Tensor", self)
         if not this.is_leaf:
             raise GraphError("only a leaf can be pickled: use x.detach()")
-        return _unpickled, (type(self), this._fetch(), self._value.spec.dtype, this.requires_grad)
+        return _unpickled, (self._kind_of_copy(), this._fetch(), self._value.spec.dtype, this.requires_grad)
 
     # --- other libraries: torch.from_dlpack(x), np.from_dlpack(x) ---
 
