@@ -138,8 +138,11 @@ class Client:
 
     def _flush_regularly(self) -> None:
         """Send what has waited too long, so that work starts, and memory is freed, while the user thinks."""
+        sent = -1
         while not self._closed.wait(FLUSH_SECONDS):
-            if self._pending:
+            # While batches go out anyway, this thread keeps out of the way of the one that fills them.
+            sent, before = self.connection.sent, sent
+            if self._pending and sent == before:
                 # Whatever it is, the next call from the user's own code raises it again: nothing is lost.
                 with contextlib.suppress(Exception):
                     self.flush()

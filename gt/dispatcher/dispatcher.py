@@ -16,7 +16,7 @@ from gt.dispatcher.instruction_stream import InstructionStream
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.errors import ProtocolError
 from gt.transport import modifiers as streams
-from gt.transport.describe import debug
+from gt.transport.describe import debug, without_data
 from gt.transport.protocol import CreateTensor, Failed, GetData, LocalInstruction, Lost, Op, Site, Upload
 
 NO_WORKER_SECONDS = 10.0
@@ -151,7 +151,8 @@ class Dispatcher:
         """Take in a batch of a client's instructions, and pass on what workers have room for."""
         self.stream.follow_config()
         session = self.sessions[client]
-        self.stream.add("RECV", f"CLIENT {client}", client, instructions)
+        shown = without_data(instructions)
+        self.stream.add("RECV", f"CLIENT {client}", client, shown)
         if self.modifiers:
             instructions = streams.through(self.modifiers, instructions)
         self._track(session, instructions)
@@ -206,7 +207,8 @@ class Dispatcher:
         sequence = next(self._sequence)
         self._in_flight[sequence] = chunk
         name = chunk.session.name
-        self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.instructions)
+        chunk.shown = without_data(chunk.instructions)
+        self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.shown)
         debug("dispatcher", chunk.instructions, prefix=f"{name} to {worker.name}: ")
         try:
             worker.send(sequence, chunk)
@@ -227,10 +229,10 @@ class Dispatcher:
         if refused:
             asked = (one for one in chunk.instructions if isinstance(one, GetData))
             errors |= {one.tensor: refused[one.request] for one in asked if one.request in refused}
-        self.stream.add("WORKER_RECV", f"WORKER {chunk.share.worker}", name, chunk.instructions, errors)
+        self.stream.add("WORKER_RECV", f"WORKER {chunk.share.worker}", name, chunk.shown, errors)
         chunk.share.finished(chunk, seconds)
         if not session.gone:
-            self.stream.add("SEND", f"CLIENT {name}", name, chunk.instructions, errors)
+            self.stream.add("SEND", f"CLIENT {name}", name, chunk.shown, errors)
             for reply in data:
                 session.link.data(reply)
             if chunk.ends is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gt.transport.describe import Described
 from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Site
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Batch:
 class Chunk:
     """A piece of a client's stream, on its way to a worker."""
 
-    __slots__ = ("ends", "estimate", "frames", "instructions", "session", "share")
+    __slots__ = ("ends", "estimate", "frames", "instructions", "session", "share", "shown")
 
     def __init__(
         self,
@@ -63,6 +64,8 @@ class Chunk:
         self.ends = ends
         """The batch that is done when this is."""
         self.estimate = session.cost * len(instructions)
+        self.shown: Sequence[LocalInstruction | Described] = ()
+        """The same instructions, as the tape shows them."""
 
 
 class Session:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 from gt import config
-from gt.transport.describe import Described, describe, size_of, tensor_of, without_data
+from gt.transport.describe import Described, describe, size_of, tensor_of
 from gt.transport.protocol import LocalInstruction
 
 KEPT = 10_000
@@ -109,11 +109,11 @@ class InstructionStream:
         event: str,
         source: str,
         client: str = "",
-        instructions: Sequence[LocalInstruction] = (),
+        instructions: Sequence[LocalInstruction | Described] = (),
         failed: Mapping[int, str] | None = None,
     ) -> None:
-        """Put what passed on the tape: instructions, or replies to them, or an event without either."""
-        lines = without_data(instructions) or (None,)
+        """Put what passed on the tape: instructions (without data), or replies to them, or neither."""
+        lines = instructions or (None,)
         elapsed = time.monotonic() - self._start
         passage = _Passage(elapsed, self._count, event, source, client, lines, failed or {})
         self._count += len(lines)
