@@ -166,3 +166,22 @@ def test_a_seed_repeats_the_random_numbers_and_two_draws_differ(client: Client):
     again = gt.randn(5)
     np.testing.assert_array_equal(first.numpy(), again.numpy())
     assert not (first == second).numpy().any()
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_multinomial_draws_by_weight(client: Client, replacement: bool):
+    weights = gt.tensor([[0.0, 1.0, 3.0, 0.0], [4.0, 0.0, 0.0, 4.0]])
+    gt.manual_seed(0)
+    drawn = gt.multinomial(weights, 2, replacement)
+    assert (drawn.shape, drawn.dtype) == ((2, 2), "int64")
+    draws = [gt.multinomial(weights, 1, replacement).tolist() for _ in range(200)]
+    first, second = ([draw[row][0] for draw in draws] for row in range(2))
+    assert set(first) == {1, 2}
+    assert set(second) == {0, 3}
+    assert 0.6 < first.count(2) / len(first) < 0.9
+    if not replacement:
+        assert all(
+            sorted(row) == [1, 2] for row in [gt.multinomial(weights[0], 2).tolist() for _ in range(5)]
+        )
+    with pytest.raises(RuntimeError, match="without replacement"):
+        gt.multinomial(weights, 5)

@@ -31,6 +31,7 @@ __all__ = [
     "full_like",
     "linspace",
     "logspace",
+    "multinomial",
     "normal",
     "ones",
     "ones_like",
@@ -306,6 +307,28 @@ def randperm(n: int, *, dtype: Any = "int64", device: Any = None) -> Tensor:
     if n < 0:
         raise ArgumentError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     return create(current(), "randperm", shape=(n,), dtype=check_dtype(dtype or "int64"), seed=next_seed())
+
+
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
+    """Positions drawn with these weights, from the last dimension: `num_samples` for each row."""
+    weights = input.detach().to("float64")
+    if weights.ndim not in (1, 2):
+        raise ArgumentError(f"prob_dist must be 1 or 2 dim, and this has shape {list(weights.shape)}")
+    if not 0 < num_samples or (not replacement and num_samples > weights.shape[-1]):
+        raise ArgumentError(
+            f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} of "
+            f"{weights.shape[-1]}"
+            if num_samples > 0
+            else "cannot sample n_sample <= 0 samples"
+        )
+    if replacement:
+        # Where a random height falls among the sums of the weights so far.
+        sums = weights.cumsum(-1).unsqueeze(-2)
+        heights = rand(*weights.shape[:-1], num_samples, 1, dtype="float64") * sums[..., -1:]
+        return (heights >= sums).sum(-1).clamp(max=weights.shape[-1] - 1)
+    # Of all random waiting times, with the weights as rates, the shortest.
+    waits = -(1 - rand(*weights.shape, dtype="float64")).log() / weights
+    return waits.argsort(-1)[..., :num_samples].clone()
 
 
 def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
