@@ -185,3 +185,12 @@ def test_multinomial_draws_by_weight(client: Client, replacement: bool):
         )
     with pytest.raises(RuntimeError, match="without replacement"):
         gt.multinomial(weights, 5)
+
+
+def test_drawing_from_a_tensor_leaves_it_alone(client: Client):
+    x = gt.full((4,), 0.25)
+    for draw in (gt.rand_like, gt.randn_like, gt.bernoulli, gt.zeros_like):
+        draw(x)
+    gt.bernoulli(x, 0.5)
+    gt.multinomial(x, 2)
+    assert x.tolist() == [0.25] * 4

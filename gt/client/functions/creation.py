@@ -314,7 +314,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
     weights = input.detach().to("float64")
     if weights.ndim not in (1, 2):
         raise ArgumentError(f"prob_dist must be 1 or 2 dim, and this has shape {list(weights.shape)}")
-    if not 0 < num_samples or (not replacement and num_samples > weights.shape[-1]):
+    if not num_samples > 0 or (not replacement and num_samples > weights.shape[-1]):
         raise ArgumentError(
             f"cannot sample n_sample > prob_dist.size(-1) samples without replacement: {num_samples} of "
             f"{weights.shape[-1]}"
@@ -334,7 +334,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
 def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
     """1 with the probability that `input` says, or p, and else 0."""
     if p is not None:
-        return input.detach().bernoulli_(p)  # only its shape and dtype are used
+        return input._value.tensor().bernoulli_(p)  # only its shape and dtype are used
     if not input.is_floating_point():
         raise DTypeError(f'"bernoulli" not implemented for {dtypes.TITLE[input.dtype]!r}')
     return (rand_like(input, dtype="float64") < input.detach()).to(input.dtype)
