@@ -1,11 +1,13 @@
 """The repository itself: what the documents say is true, and what is installed is pinned."""
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,23 @@ def test_everything_that_is_asked_for_is_pinned_exactly():
     assert "torch==2.13.0" in PROJECT["dependencies"], (
         "exact here too: an install without constraints is safe"
     )
+
+
+def test_what_the_packages_import_is_asked_for():
+    """A package that is only there because something else brought it is missing on the next machine."""
+    imported: set[str] = set()
+    for path in [*(ROOT / "gt").rglob("*.py"), *(ROOT / "triton_viz").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.partition(".")[0])
+    ours = {"gt", "triton_viz"} | set(sys.stdlib_module_names)
+    providers = packages_distributions()
+    wanted = {normal(provider) for name in imported - ours for provider in providers[name]}
+    extras = [one for extra in PROJECT["optional-dependencies"].values() for one in extra]
+    asked = {normal(re.split(r"[<>=; ]", one)[0]) for one in [*PROJECT["dependencies"], *extras]}
+    assert wanted - asked <= {"werkzeug"}, "which is a part of flask"
 
 
 def test_extras_entry_points_and_types_are_declared():
