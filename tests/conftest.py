@@ -19,6 +19,29 @@ hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI"
 hypothesis.settings.load_profile("tapestry")
 
 
+# JAX compiles every shape it meets anew, which takes longer than all else. Ops are tested on every engine;
+# what is made of ops is not tested on JAX again.
+ON_JAX_TOO = {
+    "test_numerics",
+    "test_autograd",
+    "test_creation",
+    "test_indexing",
+    "test_in_place",
+    "test_client",
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    def wanted(item: pytest.Item) -> bool:
+        callspec = getattr(item, "callspec", None)
+        on_jax = callspec is not None and callspec.params.get("client") == "jax"
+        return not on_jax or item.path.stem in ON_JAX_TOO
+
+    left_out = [item for item in items if not wanted(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if wanted(item)]
+
+
 @pytest.fixture(scope="session")
 def pytorch_cluster() -> Iterator[Cluster]:
     """A real server and a real worker, for all tests that only need one."""
