@@ -259,3 +259,35 @@ def test_a_change_in_place_under_no_grad_keeps_the_graph(client: Client):
     (h * h).sum().backward()
     assert w.grad is not None
     assert w.grad.tolist() == [6.0, -6.0]  # PyTorch's: the clamp is in the values and not in the slope
+
+
+def test_hooks_see_and_change_gradients_and_can_be_taken_off(client: Client):
+    def train(lib: Any) -> list[Any]:
+        seen: list[Any] = []
+        x = lib.tensor([1.0, 2.0], requires_grad=True)
+        handle = x.register_hook(lambda g: seen.append(g.tolist()))
+        h = x * 3
+        h.register_hook(lambda g: g * 10)
+        h.retain_grad()
+        (h * h).sum().backward()
+        handle.remove()
+        (x * 2).sum().backward()
+        return [seen, h.grad.tolist(), x.grad.tolist()]
+
+    assert train(gt) == train(torch)
+    with pytest.raises(GraphError, match="cannot register a hook on a tensor that doesn't require gradient"):
+        gt.ones(2).register_hook(lambda g: None)
+
+
+def test_an_optimizers_updates_are_never_recorded(client: Client):
+    w = gt.ones(3, requires_grad=True)
+    for optimizer in (gt.optim.SGD([w], lr=0.1, momentum=0.9, weight_decay=0.1), gt.optim.AdamW([w], lr=0.1)):
+        for _ in range(3):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            before = len(gt.debug.get_tape())
+            optimizer.step()
+            assert len(gt.debug.get_tape()) == before
+            assert w.is_leaf
+            assert w.requires_grad
+    assert gt.debug.get_tape() == []

@@ -234,6 +234,22 @@ def test_a_restarted_server_finds_its_workers_again_and_old_clients_are_told(run
     client.close()
 
 
+def test_a_server_that_is_there_but_does_not_answer_is_given_up_in_time(running: Cluster, monkeypatch):
+    monkeypatch.setenv("GT_TIMEOUT", "1")
+    client = connect(running)
+    x = client.create(np.ones(2))
+    assert client.fetch(x) is not None
+    os.kill(running.processes[0].pid, signal.SIGSTOP)
+    try:
+        start = time.monotonic()
+        with pytest.raises(ConnectionLost, match=r"has not answered within 1 s, .* set GT_TIMEOUT"):
+            client.fetch(x)
+        assert time.monotonic() - start < 10
+    finally:
+        os.kill(running.processes[0].pid, signal.SIGCONT)
+    client.close()
+
+
 # --- what does not belong on the port ---
 
 

@@ -98,6 +98,15 @@ print("op=add" in text, "op=mul" in text, "op=sub" in text, "WORKER worker_0" in
     assert done.stdout == "False True False True\n"
 
 
+def test_what_was_never_read_is_on_the_tape_too_and_loads_no_engine(tmp_path: Path):
+    """A program that ends without reading anything, as one that is being debugged does."""
+    log = tmp_path / "gt.log"
+    code = "import gt; gt.client.client.FLUSH_SECONDS = 60; c = gt.ones(4, 4) @ gt.ones(4, 4)"
+    done = run_python("-X", "importtime", "-c", code, environment={"GT_INSTRUCTION_LOG": str(log)})
+    assert "op=matmul" in log.read_text()
+    assert " torch" not in done.stderr
+
+
 def test_a_failure_can_be_found_in_the_log(tmp_path: Path, monkeypatch, server: LocalServer):
     log = tmp_path / "gt.log"
     monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
