@@ -169,7 +169,7 @@ def test_mistakes_are_said_at_once_in_pytorchs_words(
 
 def test_a_class_that_does_not_exist_is_an_error_when_the_loss_is_read(client: Client):
     loss = nn.cross_entropy_loss(gt.ones(1, 2), gt.tensor([5]))
-    with pytest.raises(WorkerError, match=r"test_nn\.py:\d+.*Target 5 is out of bounds"):
+    with pytest.raises(WorkerError, match=r"test_losses\.py:\d+.*Target 5 is out of bounds"):
         loss.item()
 
 
