@@ -7,7 +7,7 @@ looks at and how. Changed in place, it puts its new value back; if the other was
 
 from typing import Any
 
-from gt.client.autograd import Edge, no_grad
+from gt.client.autograd import Edge, no_grad, set_grad_enabled
 from gt.client.base import TensorBase, Value, apply
 from gt.client.tensor import Tensor
 
@@ -48,18 +48,21 @@ class DataView(_Looking):
 class View(_Looking):
     """What indexing, reshaping and transposing give: part of a tensor, or its elements in another order."""
 
-    __slots__ = ("_base", "_own", "_path", "_seen")
+    __slots__ = ("_base", "_own", "_path", "_recorded", "_seen")
 
     def __init__(self, value: Value, edge: Edge | None, base: Tensor, path: tuple[Step, ...]) -> None:
         self._own, self._edge = value, edge
         self._base, self._path = base, path
+        self._recorded = edge is not None
+        """Whether a gradient flows through it. It stays so, wherever it is looked at again."""
         self._seen = base._value
         """What the tensor was when this was last the same."""
 
     @property
     def _value(self) -> Value:
         if self._base._value is not self._seen:
-            fresh = self._looks()[-1]
+            with set_grad_enabled(self._recorded):
+                fresh = self._looks()[-1]
             self._own, self._edge, self._seen = fresh._value, fresh._edge, self._base._value
         return self._own
 
