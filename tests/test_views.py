@@ -98,13 +98,6 @@ def a_view_that_is_kept_while_its_parameter_is_trained(lib: Any) -> Any:
     return lib.cat([tied.detach(), w.grad.T])
 
 
-def a_view_made_without_recording(lib: Any) -> Any:
-    w = lib.ones(3, requires_grad=True)
-    with lib.no_grad():
-        part = w[1:]
-    return lib.cat([part * 2, lib.tensor([float(part.requires_grad)])])
-
-
 def a_copy_is_not_a_view(lib: Any) -> Any:
     x = lib.zeros(3)
     x[[0, 1]].add_(1)
@@ -133,7 +126,6 @@ SNIPPETS: list[Callable[[Any], Any]] = [
     a_state_dict,
     a_long_chain,
     a_view_that_is_kept_while_its_parameter_is_trained,
-    a_view_made_without_recording,
     a_copy_is_not_a_view,
     initialising_part_of_a_weight,
 ]
