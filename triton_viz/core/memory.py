@@ -44,10 +44,17 @@ class Memory:
         return None
 
     def _explain(self, low: int, high: int, used: np.ndarray, width: int) -> str:
-        several = {self._holding(int(a), int(a) + width) for a in (used.min(), used.max())}
-        if None not in several:
-            names = " and ".join(sorted(tensor.name for tensor in several if tensor))
-            return f"one op reaches into {names} at once, which cannot be traced: use one op for each"
+        # Every address, not only the first and the last: what runs past one tensor may end in the next.
+        reached = {
+            tensor.name: (used >= tensor.storage[0]) & (used + width <= tensor.storage[1])
+            for tensor in self.tensors
+        }
+        if reached and np.logical_or.reduce(list(reached.values())).all():
+            names = " and ".join(sorted(name for name, held in reached.items() if held.any()))
+            return (
+                f"one op reaches into {names} at once, which cannot be traced: use one op for each. "
+                "Is a mask missing?"
+            )
         known = "; ".join(f"{t.name} is at {t.storage[0]:#x} to {t.storage[1]:#x}" for t in self.tensors)
         return (
             f"addresses {low:#x} to {high:#x} do not lie in the memory of one of its tensors "
