@@ -93,7 +93,7 @@ def a_view_that_is_kept_while_its_parameter_is_trained(lib: Any) -> Any:
         w.grad = None
         (tied * tied).sum().backward()
         with lib.no_grad():
-            w -= 0.1 * w.grad
+            w.sub_(w.grad, alpha=0.1)
             tied.sum()  # looked at where nothing is recorded
     return lib.cat([tied.detach(), w.grad.T])
 
