@@ -87,10 +87,10 @@ def a_long_chain(lib: Any) -> Any:
 
 
 def a_view_that_is_kept_while_its_parameter_is_trained(lib: Any) -> Any:
-    w = lib.ones(2, 3, requires_grad=True)
+    w: Any = lib.ones(2, 3, requires_grad=True)
     tied = w.T
     for _ in range(3):
-        w.grad = None
+        w.grad = lib.zeros(2, 3)
         (tied * tied).sum().backward()
         with lib.no_grad():
             w.sub_(w.grad, alpha=0.1)
