@@ -1,7 +1,7 @@
 """Methods that end in `_`, and `+=` and its like: the tensor takes on a new value.
 
-Nothing is overwritten. What has read the old value keeps it, and the tape remembers it. So a slice that
-was taken before does not change with the tensor it was taken from.
+Nothing is overwritten. What has read the old value keeps it, and the tape remembers it; views look again
+(`gt.client.views`).
 """
 
 from typing import TYPE_CHECKING, Any

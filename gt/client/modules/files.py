@@ -21,6 +21,7 @@ from gt.client.modules.module import Module
 from gt.client.session import current
 from gt.client.tensor import Tensor
 from gt.errors import StateError
+from gt.transport.arrays import numpy_dtype
 
 _NAMES = {
     "bool": "BOOL",
@@ -80,17 +81,9 @@ def load(path: str | Path) -> Any:
     for name, entry in safetensors.deserialize(Path(path).read_bytes()):
         if entry["dtype"] not in _DTYPES:
             raise StateError(f"{path}: tensor {name!r} has dtype {entry['dtype']}, which GT does not have")
-        array = np.frombuffer(entry["data"], _numpy_dtype(_DTYPES[entry["dtype"]]))
+        array = np.frombuffer(entry["data"], numpy_dtype(_DTYPES[entry["dtype"]]))
         tensors[name] = upload(client, array.reshape(entry["shape"]))
     return _unpack(json.loads(metadata[_SHAPE]), tensors.__getitem__) if _SHAPE in metadata else tensors
-
-
-def _numpy_dtype(name: str) -> np.dtype:
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
 
 
 def _array(value: Tensor | np.ndarray) -> np.ndarray:
