@@ -16,6 +16,7 @@ from gt.server.local import LocalConnection, LocalServer
 from gt.transport.protocol import GetData
 from gt.worker import Worker
 from tests.programs import run_python
+from tests.servers import eventually
 
 
 def events(dispatcher: Dispatcher, event: str) -> list[str]:
@@ -62,8 +63,6 @@ def test_a_full_batch_is_sent_without_a_read(server: LocalServer):
 
 
 def test_what_waits_is_sent_after_a_moment(server: LocalServer):
-    from tests.servers import eventually
-
     x = gt.ones(1)
     eventually(lambda: events(server.dispatcher, "RECV"), seconds=5)
     assert server.worker.get_stats()["tensors"] == 1
@@ -297,3 +296,19 @@ def test_backend_is_another_word_for_engine():
     assert Worker(backend="numpy").engine.name == "numpy"
     with pytest.raises(ValueError, match="no engine is called 'tpu'; there are jax, numpy, pytorch"):
         _ = Worker(backend="tpu").engine
+
+
+def test_what_goes_wrong_in_the_background_is_raised_by_the_next_call(monkeypatch: pytest.MonkeyPatch):
+    client = Client(LocalConnection(LocalServer("numpy")))
+    send = client.connection.send
+
+    def fail(batch: list) -> None:
+        raise OSError("no way out")
+
+    monkeypatch.setattr(client.connection, "send", fail)
+    x = client.create(np.ones(2))
+    eventually(lambda: client._trouble is not None, seconds=5)
+    monkeypatch.setattr(client.connection, "send", send)
+    with pytest.raises(OSError, match="no way out"):
+        client.fetch(x)
+    assert client.fetch(x).tolist() == [1, 1], "and what had not been sent was not lost"

@@ -91,6 +91,8 @@ class Client:
         self.on_behalf_of: tuple[int, int] | None = None
         """While a thread goes backward: its ident, and the line of the op it is at."""
         self._lock = threading.RLock()
+        self._trouble: Exception | None = None
+        """What went wrong in the background."""
         self._closed = threading.Event()
         threading.Thread(target=self._flush_regularly, name="gt-flush", daemon=True).start()
 
@@ -102,6 +104,7 @@ class Client:
 
     def fetch(self, tensor: int) -> np.ndarray:
         """A tensor's data. Sends what is pending, and waits."""
+        self._raise_trouble()
         self.connection.wait_for_room()
         with self._lock:
             request = next(self._requests)
@@ -114,11 +117,17 @@ class Client:
 
     def flush(self) -> None:
         """Send what is pending."""
+        self._raise_trouble()
         # Here, before anything is taken off the list: this is where a fast client waits, and is interrupted.
         self.connection.wait_for_room()
         with self._lock:
             if self._pending:
                 self._send()
+
+    def _raise_trouble(self) -> None:
+        if self._trouble is not None:
+            trouble, self._trouble = self._trouble, None
+            raise trouble
 
     def _send(self) -> None:
         # The list stays the same object, and others only append to it: no instruction can slip away.
@@ -143,9 +152,10 @@ class Client:
             # While batches go out anyway, this thread keeps out of the way of the one that fills them.
             sent, before = self.connection.sent, sent
             if self._pending and sent == before:
-                # Whatever it is, the next call from the user's own code raises it again: nothing is lost.
-                with contextlib.suppress(Exception):
+                try:
                     self.flush()
+                except Exception as error:  # noqa: BLE001 - raised by the next call from the user's own code
+                    self._trouble = error
 
     def site(self, frame: FrameType | None) -> int:
         """The number of the line of the user's code that called into GT: the first one outside of it."""
