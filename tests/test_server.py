@@ -107,6 +107,15 @@ def test_an_engine_that_is_not_there_is_refused_with_the_choices(empty: Cluster)
     assert re.search(r"invalid choice: 'abacus'.*jax.*numpy.*pytorch", process.output)
 
 
+def test_simple_launch_without_a_test_runs_until_ctrl_c(empty: Cluster):
+    system = empty.run("simple_launch.py", "--no-test", "-p", str(empty.port), "--engine", "numpy")
+    system.says("is ready")
+    test = empty.run("test_simple.py", empty.address)
+    assert (test.ends(), test.output.splitlines()[-1]) == (0, "ok")
+    assert system.interrupt() == 0
+    assert "Traceback" not in system.output
+
+
 # --- coming and going ---
 
 
@@ -276,10 +285,14 @@ GARBAGE = {
 def test_garbage_bytes_on_the_port_disturb_nobody(running: Cluster, name: str):
     client = connect(running)
     assert works(client)
-    for _ in range(5):
+    server = running.processes[0]
+    for count in range(1, 4):
         with raw(running) as stranger:
             stranger.sendall(GARBAGE[name])
-            time.sleep(0.02)
+            time.sleep(0.05)
+        eventually(lambda count=count: len(server.read().splitlines()) == 2 + count, 5, "one line each")
+    said = server.output.splitlines()[2:]
+    assert all("refused a stranger" in line or "ended without a hello" in line for line in said), said
     assert works(client)
     newcomer = connect(running)
     assert works(newcomer)
@@ -348,6 +361,21 @@ def test_a_wrong_protocol_version_is_refused_with_both_versions(running: Cluster
     assert isinstance(answer, protocol.Refused)
     assert "protocol version 1, and this peer speaks 99: install the same release" in answer.error
     running.processes[0].says("refused a stranger: it speaks protocol version 1")
+
+
+def test_a_client_or_worker_of_another_version_is_told_so(running: Cluster, monkeypatch):
+    monkeypatch.setattr(protocol, "VERSION", 99)
+    expected = r"refused this client: it speaks protocol version 1, .* speaks 99"
+    with pytest.raises(ConnectionLost, match=expected):
+        connect(running)
+    code = (
+        "import sys; from gt.transport import protocol; protocol.VERSION = 99; sys.argv = sys.argv[1:];"
+        "from gt.worker.__main__ import main; main()"
+    )
+    worker = running.run("-c", code, "gt.worker", "-p", str(running.port), "--engine", "numpy")
+    assert worker.ends() == 1
+    assert worker.output.count("\n") == 1
+    assert "refused this worker: it speaks protocol version 1, and this peer speaks 99" in worker.output
 
 
 def test_a_batch_before_any_hello_is_refused(running: Cluster):

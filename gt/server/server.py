@@ -189,18 +189,20 @@ class Server:
 
     def _receive(self, identity: bytes, parts: list[zmq.Frame]) -> None:
         peer = self._peers.get(identity)
+        if peer is None and parts:
+            # The system gives a closed connection's number to the next one. What is known of earlier
+            # connections is read first, so that their end is never taken for this one's.
+            self._drop_disconnected()
+            fd = _connection(parts[0])
+            if fd not in self._open:
+                return  # gone already, or none of ours: its end is what is said of it
+            self._by_fd[fd] = identity
         try:
             if not parts or len(parts[0]) > protocol.MAX_MESSAGE:
                 raise ProtocolError(f"a message of {len(parts[0]) if parts else 0} bytes")
             message = protocol.decode_by_server(parts[0].buffer)
             if isinstance(message, protocol.Hello | protocol.WorkerHello):
-                fd = int(parts[0].get(zmq.SRCFD))
-                # The system gives a closed connection's number to the next one. What is known of earlier
-                # connections is read first, so that their end is never taken for this one's.
-                self._drop_disconnected()
-                if fd in self._open:
-                    self._by_fd[fd] = identity
-                    self._greet(identity, message)
+                self._greet(identity, message)
             elif isinstance(peer, ClientPeer):
                 self._from_client(peer, message, parts[1:])
             elif isinstance(peer, WorkerPeer):
@@ -318,6 +320,8 @@ class Server:
             identity = self._by_fd.pop(fd, None)
             if identity is not None:
                 self._drop(identity, "its connection ended")
+            else:
+                self._report("a connection ended without a hello: something that is no GT client or worker")
 
     def _drop_dead_processes(self) -> None:
         """Notice the end of a process whose connection a child of its own keeps open."""
@@ -357,6 +361,14 @@ class Server:
                 stats = protocol.Stats(question.request, question.answers, self.dispatcher.get_stats())
                 question.peer.post(stats)
                 self._stats.remove(question)
+
+
+def _connection(frame: zmq.Frame) -> int:
+    """The number of the connection that something came by; -1 if it does not even speak today's ZeroMQ."""
+    try:
+        return int(frame.get(zmq.SRCFD))
+    except zmq.ZMQError:
+        return -1
 
 
 class _Reply:
