@@ -8,12 +8,14 @@
 
 Every operation is one line of a stream that flows client -> dispatcher -> worker; `GT_INSTRUCTION_LOG=FILE`
 writes it down. A server starts by itself inside the program. `import gt` imports no engine: torch
-loads with the first operation.
+loads with the first operation, and `gt.nn` and `gt.optim` when they are first named.
 
 This module is the public API, and nothing else.
 """
 
-from gt import autograd, debug, errors, nn, optim
+from typing import TYPE_CHECKING
+
+from gt import autograd, debug, errors
 from gt.client.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from gt.client.device import Device as device
 from gt.client.functions.activations import *
@@ -28,7 +30,6 @@ from gt.client.functions.normalization import *
 from gt.client.functions.products import *
 from gt.client.functions.reductions import *
 from gt.client.functions.shaping import *
-from gt.client.modules.files import load, save
 from gt.client.random import manual_seed
 from gt.client.session import close, connect, init
 from gt.client.tensor import Tensor
@@ -45,3 +46,29 @@ float16 = half = NAMED["float16"]
 bfloat16 = NAMED["bfloat16"]
 float32 = float = NAMED["float32"]
 float64 = double = NAMED["float64"]
+
+if TYPE_CHECKING:
+    from gt import nn, optim
+    from gt.client.modules.files import load, save
+
+_ON_FIRST_USE = {
+    "nn": "gt.nn",
+    "optim": "gt.optim",
+    "load": "gt.client.modules.files",
+    "save": "gt.client.modules.files",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _ON_FIRST_USE.get(name)
+    if module is None:
+        raise AttributeError(f"module 'gt' has no attribute {name!r}")
+    from importlib import import_module
+
+    loaded = import_module(module)
+    found = globals()[name] = loaded if module == f"gt.{name}" else getattr(loaded, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_FIRST_USE})

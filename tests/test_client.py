@@ -38,6 +38,18 @@ def test_importing_gt_and_shaping_tensors_loads_no_engine():
     assert (done.stdout.strip(), done.stderr) == ("False", "")
 
 
+def test_networks_and_optimizers_load_when_they_are_first_named():
+    code = (
+        "import gt, sys; print('gt.client.nn' in sys.modules, {'nn', 'optim', 'save', 'load'} <= set(dir(gt)));"
+        "print(gt.nn.Linear.__name__, gt.optim.SGD.__name__, gt.save.__name__, gt.load.__name__);"
+        "from gt import nn, optim; import gt.nn.functional as F; print(F.relu.__name__);"
+        "import gt.optim.lr_scheduler; gt.network"
+    )
+    done = run_python("-c", code)
+    assert done.stdout == "False True\nLinear SGD save load\nrelu\n"
+    assert done.stderr.endswith("AttributeError: module 'gt' has no attribute 'network'\n")
+
+
 def test_a_program_without_processes_loads_no_sockets():
     code = "import gt, sys; gt.ones(3).tolist(); print('zmq' in sys.modules, 'jax' in sys.modules)"
     assert run_python("-c", code).stdout == "False False\n"

@@ -6,7 +6,6 @@ It never touches data. A gradient is more GT ops, issued like any other; the rul
 import functools
 import gc
 import heapq
-import inspect
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -56,6 +55,8 @@ class _Mode:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, with this mode inside. Each call has its own: it may be on another thread."""
+        import inspect  # slow to import, and only decorators need it
+
         enabled = self._enabled
         if inspect.isgeneratorfunction(function):
 

@@ -12,7 +12,6 @@ import functools
 import mmap
 import os
 import re
-import secrets
 import threading
 import weakref
 from collections import defaultdict
@@ -55,7 +54,7 @@ class _Segment:
     @classmethod
     def filled(cls, prefix: str, data: memoryview) -> "_Segment":
         """A new segment with this data. Its name cannot be guessed."""
-        name = prefix + secrets.token_hex(16)
+        name = prefix + os.urandom(16).hex()
         path = FOLDER / name
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         try:
@@ -89,7 +88,7 @@ class SharedMemory:
     """One process's shared memory: the segments it made, and those of others that it uses."""
 
     def __init__(self) -> None:
-        self.prefix = f"gt-{os.getpid()}-{secrets.token_hex(8)}-"
+        self.prefix = f"gt-{os.getpid()}-{os.urandom(8).hex()}-"
         """What the names of its segments begin with."""
         self._lock = threading.Lock()
         self._free: list[_Segment] = []
