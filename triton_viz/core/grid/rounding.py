@@ -1,8 +1,8 @@
 """Arithmetic rounded downward, upward or toward zero, which NumPy has no switch for.
 
 An op is done to nearest, then the sign of what rounding took away (exact result minus given result) says
-which way to step. That sign is found exactly, so every result is the one that IEEE 754 asks for. Directions go
-by the letters that PTX has: n(earest even), z(ero), d(own), u(p). All arguments of an op have one float dtype.
+which way to step. That sign is found exactly, so every result is the one that IEEE 754 asks for. Directions
+go by the letters that PTX has: n(earest even), z(ero), d(own), u(p). All arguments of an op have one dtype.
 """
 
 from collections.abc import Callable
@@ -119,7 +119,7 @@ def _is_plus_zero(a: np.ndarray) -> np.ndarray:
 
 
 def _excess(nearest: np.ndarray, excess: np.ndarray, *arguments: np.ndarray) -> np.ndarray:
-    """The sign given, but below an infinity that finite arguments overflowed to, and 0 for other arguments."""
+    """The sign given, but below an infinity that finite arguments overflowed to, and 0 for other ones."""
     finite = np.logical_and.reduce(np.broadcast_arrays(*[np.isfinite(a) for a in arguments]))
     return np.where(finite, np.where(np.isinf(nearest), -np.sign(nearest), excess), 0)
 

@@ -1,12 +1,12 @@
 """Triton's libdevice functions on arrays: what CUDA's and ROCm's device libraries compute, in NumPy.
 
-`FUNCTIONS` is keyed by the symbol that a kernel would be linked against (`__nv_expf`, `__ocml_exp_f32`), so it
-serves every release of Triton and whatever name its language layer has for the function. One row makes the
-float32 and the float64 symbol of each library. Arguments are converted to the symbol's types, results have its
-result type, and NumPy never warns: a division by zero is a result here.
+`FUNCTIONS` is keyed by the symbol that a kernel would be linked against (`__nv_expf`, `__ocml_exp_f32`), so
+it serves every release of Triton and whatever name its language layer has for the function. One row makes the
+float32 and the float64 symbol of each library. Arguments are converted to the symbol's types, results have
+its result type, and NumPy never warns: a division by zero is a result here.
 
-Accuracy: float32 functions are within the few units in the last place that CUDA promises; those with a rounding
-in their name are exact. Subnormals are kept, where compiled float32 code may flush them to zero.
+Accuracy: float32 functions are within the few units in the last place that CUDA promises; those with a
+rounding in their name are exact. Subnormals are kept, where compiled float32 code may flush them to zero.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,8 +32,8 @@ def elementwise(symbol: str, *arrays: np.ndarray) -> np.ndarray:
     function = FUNCTIONS.get(symbol)
     if function is None:
         raise UnsupportedError(
-            f"the kernel calls the device function {symbol!r}, which triton_viz has no NumPy version of. Use a "
-            "function of triton.language or triton.language.extra.libdevice instead, or add it to "
+            f"the kernel calls the device function {symbol!r}, which triton_viz has no NumPy version of. Use "
+            "a function of triton.language or triton.language.extra.libdevice instead, or add it to "
             "triton_viz.dsls.triton.libdevice.FUNCTIONS."
         )
     return function(*arrays)
@@ -54,7 +54,7 @@ def _typed(
     return call
 
 
-# -- rows: functions of floats, by CUDA's name; ROCm's where it has the function too --------------------------
+# -- functions of floats ------------------------------------------------------------------------------------
 
 
 def _round_half_away(a: np.ndarray) -> np.ndarray:
@@ -114,7 +114,7 @@ def _precise(function: Function) -> Function:
     return lambda *a: function(*(part.astype(np.float64, copy=False) for part in a))
 
 
-# CUDA's name, the function, its argument types besides the floats' (i for an int32), ROCm's name.
+# CUDA's name, the function, its arguments (f is the float at hand, i an int32), ROCm's name if it has one.
 _ROWS: list[tuple[str, Function, str, str | None]] = [
     ("fabs", np.abs, "f", None),
     ("floor", np.floor, "f", "floor"),
@@ -209,7 +209,7 @@ def _predicates() -> Iterator[tuple[str, Function]]:
             yield from dict.fromkeys((cuda, rocm), _typed(function, I32, kind)).items()
 
 
-# -- functions with a rounding in their name ------------------------------------------------------------------
+# -- functions with a rounding in their name ----------------------------------------------------------------
 
 
 def _bind(function: Callable[..., Any], *fixed: Any) -> Function:
@@ -243,7 +243,7 @@ def _rounded_arithmetic() -> Iterator[tuple[str, Function]]:
 
 
 def _conversions() -> Iterator[tuple[str, Function]]:
-    """Between floats and integers. Triton takes results for signed, whatever the symbol says: the bits are it."""
+    """Between floats and integers. Triton has only signed results: unsigned ones keep their bits."""
     integers = (("int", I32, I32), ("uint", U32, I32), ("ll", I64, I64), ("ull", U64, I64))
     reals = (("float", F32), ("double", F64))
     for direction in "nzdu":
@@ -265,7 +265,7 @@ def _conversions() -> Iterator[tuple[str, Function]]:
     yield "__triton_hip_llrint", _typed(to_long, I64, None)
 
 
-# -- the quick and imprecise, and the odd ones out --------------------------------------------------------------
+# -- the quick and imprecise, and the odd ones out ----------------------------------------------------------
 
 
 def _fast_divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
