@@ -26,7 +26,7 @@ def in_direction(exact: Fraction, kind: type[np.floating], direction: str) -> fl
         near = infinity if exact > 0 else -infinity
 
     def beyond(value: np.floating) -> bool:
-        return value == infinity or (value > -infinity and Fraction(float(value)) > exact)
+        return bool(value == infinity) or (bool(value > -infinity) and Fraction(float(value)) > exact)
 
     with np.errstate(all="ignore"):
         lower = near
