@@ -29,6 +29,8 @@ def step(nearest: np.ndarray, excess: np.ndarray, direction: str) -> np.ndarray:
 def add(a: np.ndarray, b: np.ndarray, direction: str) -> np.ndarray:
     """a + b."""
     nearest = np.asarray(a + b)
+    if direction == "n":
+        return nearest
     result = step(nearest, _excess(nearest, _lost(a, b, nearest), a, b), direction)
     if direction == "d":  # x + -x is -0 when rounding down
         result = np.where((nearest == 0) & ~(_is_plus_zero(a) & _is_plus_zero(b)), -np.abs(result), result)
@@ -43,12 +45,16 @@ def subtract(a: np.ndarray, b: np.ndarray, direction: str) -> np.ndarray:
 def multiply(a: np.ndarray, b: np.ndarray, direction: str) -> np.ndarray:
     """a * b."""
     nearest = np.asarray(a * b)
+    if direction == "n":
+        return nearest
     return step(nearest, _excess(nearest, _compare_product(a, b, nearest), a, b), direction)
 
 
 def divide(a: np.ndarray, b: np.ndarray, direction: str) -> np.ndarray:
     """a / b."""
     nearest = np.asarray(a / b)
+    if direction == "n":
+        return nearest
     below = -_compare_product(nearest, b, a) * np.sign(b)
     excess = np.where(b == 0, 0, _excess(nearest, below, a, b))  # a division by zero is exactly infinite
     return step(nearest, excess, direction)
@@ -57,6 +63,8 @@ def divide(a: np.ndarray, b: np.ndarray, direction: str) -> np.ndarray:
 def square_root(a: np.ndarray, direction: str) -> np.ndarray:
     """sqrt(a)."""
     nearest = np.asarray(np.sqrt(a))
+    if direction == "n":
+        return nearest
     return step(nearest, _excess(nearest, -_compare_product(nearest, nearest, a), a), direction)
 
 

@@ -63,8 +63,8 @@ def _forward(array: np.ndarray) -> np.ndarray:
 
 
 def _round_half_away(a: np.ndarray) -> np.ndarray:
-    whole = np.trunc(a)
-    return np.copysign(whole + np.where(np.abs(a - whole) >= 0.5, np.copysign(1, a), 0).astype(a.dtype), a)
+    below_half = np.nextafter(a.dtype.type(0.5), a.dtype.type(0))  # a half itself would lift 0.49999997 to 1
+    return np.trunc(a + np.copysign(below_half, a))
 
 
 def _remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
