@@ -14,7 +14,6 @@ import triton_viz
 from tests.agreement import agree, ints, randn
 
 BOTH = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
-F32 = torch.float32
 
 
 def rms(x: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
@@ -24,8 +23,16 @@ def rms(x: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
 # ---------------------------------------------------------------------------------------------- norms
 
 
-@BOTH
-@pytest.mark.parametrize("casting", ["llama", "gemma", "none"])
+@pytest.mark.parametrize(
+    ("dtype", "casting"),
+    [
+        (torch.float32, "llama"),
+        (torch.float32, "gemma"),
+        (torch.float32, "none"),
+        (torch.bfloat16, "llama"),
+        (torch.bfloat16, "gemma"),  # no "none": libdevice has no rsqrt of a bfloat16
+    ],
+)
 def test_rms_norm(dtype, casting):
     offset = 1.0 if casting == "gemma" else 0.0
     agree(
@@ -104,7 +111,7 @@ def test_poly_norm():
         lambda x, w, b: w[0] * rms(x**3) + w[1] * rms(x**2) + w[2] * rms(x) + b,
         randn(5, 30),
         randn(3, seed=1),
-        randn(1, seed=2),
+        randn(seed=2),
         tolerance=1e-4,
     )
 
