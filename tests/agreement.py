@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 import triton_viz
 
@@ -60,3 +61,17 @@ def _outputs_and_gradients(
 def _fresh(x: torch.Tensor, cast: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     copy = x.detach().clone()
     return (cast(copy) if x.is_floating_point() else copy).requires_grad_(x.requires_grad)
+
+
+def rms(x: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+
+
+def sparsemax(x: torch.Tensor) -> torch.Tensor:
+    """The projection of each row onto the probability simplex."""
+    ordered = x.sort(-1, descending=True).values
+    sums = ordered.cumsum(-1) - 1
+    counts = torch.arange(1, x.shape[-1] + 1)
+    support = (ordered * counts > sums).sum(-1, keepdim=True)
+    threshold = sums.gather(-1, support - 1) / support
+    return F.relu(x - threshold)
