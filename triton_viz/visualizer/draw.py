@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.core.data import Access, Dot, Op, Program, TensorInfo
-from triton_viz.core.launch import Launch
+from triton_viz.core.data import Access, Dot, Launch, Op, Program, TensorInfo
 
 
 def collect_launch(launch: Launch, program: Program) -> list[tuple[str, Op]]:

@@ -7,7 +7,6 @@ taken out of the entries that it will not come back to. An entry is None for all
 are the same object hold the same lanes: that is how the code below sees, without looking, that all agree.
 """
 
-import builtins
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,7 +19,7 @@ from triton.language.core import base_value, is_builtin
 from triton.runtime.jit import JITCallable, KernelInterface
 
 from triton_viz.core.grid.lanes import Diverged, Lanes, groups_of
-from triton_viz.dsls.triton.loops import Loop, LaneRange
+from triton_viz.dsls.triton.loops import LaneRange, Loop
 from triton_viz.dsls.triton.rewrite import rewritten
 
 Mask = np.ndarray | None
