@@ -1,4 +1,4 @@
-"""Flow: the control flow of a running kernel, for all lanes at once. Rewritten kernels (`rewrite.py`) call it.
+"""Flow: the control flow of a running kernel, for all lanes at once. Rewritten kernels call it (`rewrite.py`).
 
 Where lanes disagree, both ways are run, one after the other, each with only its lanes *active*; assignments
 keep the old value of the lanes that are not. `regions` is the stack of who waits: an entry for each `if` that
@@ -146,7 +146,7 @@ class Flow:
         self.alive = False
 
     def test(self, condition: Any) -> "bool | Split":
-        """Begin an `if`: True or False if the active lanes agree. If not, those where it holds are active now."""
+        """Begin an `if`: True or False if the active lanes agree. If not, where it holds lanes are active now."""
         if condition is True or condition is False:
             return condition
         if not isinstance(condition, tl.tensor):
@@ -298,8 +298,8 @@ class Flow:
             if data.size != len(data):
                 shape = [int(n) for n in data.shape[1:]]
                 raise TypeError(
-                    f"a block of shape {shape} is no single number, as a branch, loop or index needs: reduce it "
-                    "first, with tl.max or tl.sum"
+                    f"a block of shape {shape} is no single number, as a branch, loop or index needs: "
+                    "reduce it first, with tl.max or tl.sum"
                 )
             data = data.reshape(len(data))
         return data
