@@ -362,7 +362,7 @@ def break_and_continue(out):
     for i in range(8):
         if i >= pid:
             break
-        elif i % 2 == 1:
+        if i % 2 == 1:
             continue
         if i == 6:
             break

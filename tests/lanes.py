@@ -44,7 +44,9 @@ class LaneBuilder(interpreter.InterpreterBuilder):
         width = max(1, ptr.dtype.scalar.element_ty.primitive_bitwidth // 8)  # type: ignore[attr-defined]
         return TensorHandle(ptr.data + (width * offset.data.astype(np.int64)).astype(np.uint64), ptr.dtype)
 
-    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, policy: Any, is_volatile: bool) -> TensorHandle:
+    def create_masked_load(
+        self, ptrs: Any, mask: Any, other: Any, policy: Any, is_volatile: bool
+    ) -> TensorHandle:
         if is_volatile and self.flow is not None:
             self.flow.note_waiting_op()
         dtype = ptrs.get_element_ty()
@@ -191,6 +193,8 @@ def _run(fn: Any, programs: np.ndarray, args: tuple, kwargs: dict, result: Run, 
 def as_tensor(arg: Any) -> Any:
     """An argument as a kernel gets it."""
     if isinstance(arg, np.ndarray):
-        dtype = tl.pointer_type(tl.dtype({"int32": "int32", "float32": "fp32", "int64": "int64"}[arg.dtype.name]))
+        dtype = tl.pointer_type(
+            tl.dtype({"int32": "int32", "float32": "fp32", "int64": "int64"}[arg.dtype.name])
+        )
         return tl.tensor(TensorHandle(np.array([arg.ctypes.data], np.uint64), dtype), dtype)
     return interpreter._implicit_cvt(arg) if isinstance(arg, int) else arg

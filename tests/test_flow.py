@@ -251,7 +251,10 @@ def test_groups_are_the_lanes_by_value_and_the_rest():
     groups = groups_of(np.array([3, 1, 9, 3, 1]), Lanes(5, active), None)
     assert [g.tolist() for g in groups] == [[1, 4], [0, 3], [2]]
     began = np.array([True, True, False, True, False])
-    assert [g.tolist() for g in groups_of(np.array([0, 1, 1, 1, 1]), Lanes(5), began)] == [[0], [1, 3, 4]] or True
+    assert [g.tolist() for g in groups_of(np.array([0, 1, 1, 1, 1]), Lanes(5), began)] == [
+        [0],
+        [1, 3, 4],
+    ] or True
 
 
 def test_a_lock_is_taken_by_one_program_at_a_time():
@@ -368,7 +371,9 @@ def test_a_function_without_source_is_refused():
 
 def test_the_users_own_substitutes_come_first():
     lanes = Lanes(1)
-    flow = Flow(lanes, None, lambda data, dtype: None, {kernels.square: lambda x: ("mine", x), len: lambda x: 7})
+    flow = Flow(
+        lanes, None, lambda data, dtype: None, {kernels.square: lambda x: ("mine", x), len: lambda x: 7}
+    )
     assert flow.call(kernels.square, 3) == ("mine", 3)
     assert flow.call(len, ()) == 7
     assert flow.call(sorted, [2, 1], reverse=True) == [2, 1]
@@ -449,7 +454,10 @@ def _statements(draw: st.DrawFn, scope: Scope) -> list[str]:
                 lines += ["else:", *_indented(draw(inner))]
             return lines
         case "for":
-            start, step = draw(st.sampled_from(["0", "pid", "a & 3"])), draw(st.sampled_from(["1", "2", "-1"]))
+            start, step = (
+                draw(st.sampled_from(["0", "pid", "a & 3"])),
+                draw(st.sampled_from(["1", "2", "-1"])),
+            )
             bounds = f"{start}, ({draw(_expressions())}) & 7, {step}"
             lines = [f"for i in {draw(st.sampled_from(['range', 'tl.range']))}({bounds}):"]
             lines += _indented(["a += i", *draw(in_loop)])

@@ -220,6 +220,11 @@ class Launch(msgspec.Struct, kw_only=True):
     tensors: tuple[TensorInfo, ...]
     records: list[Op]
 
+    @property
+    def ops(self) -> int:
+        """How many ops all programs together executed, of those that are recorded."""
+        return sum(record.programs.count for record in self.records)
+
     def at(self, program: Program) -> list[Op]:
         """What one program did, in order."""
         return [op for _, op in self.numbered(program)]
