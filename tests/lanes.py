@@ -20,6 +20,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
 
     def __init__(self, lanes: Lanes, programs: np.ndarray, arrays: list[np.ndarray]):
         super().__init__()
+        self.options = interpreter.InterpreterOptions(debug=True)
         self.lanes, self.programs, self.arrays = lanes, programs, arrays
         self.printed: list[tuple[str, list[int]]] = []
         self.flow: Flow | None = None
@@ -44,7 +45,9 @@ class LaneBuilder(interpreter.InterpreterBuilder):
         width = max(1, ptr.dtype.scalar.element_ty.primitive_bitwidth // 8)  # type: ignore[attr-defined]
         return TensorHandle(ptr.data + (width * offset.data.astype(np.int64)).astype(np.uint64), ptr.dtype)
 
-    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, policy: Any, is_volatile: bool) -> TensorHandle:
+    def create_masked_load(
+        self, ptrs: Any, mask: Any, other: Any, cache_policy: Any, is_volatile: bool
+    ) -> TensorHandle:
         if is_volatile and self.flow is not None:
             self.flow.note_waiting_op()
         dtype = ptrs.get_element_ty()
@@ -57,7 +60,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
             out[keep] = memory[index]
         return TensorHandle(out, dtype)
 
-    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, policy: Any) -> None:
+    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, cache_policy: Any) -> None:
         if self.flow is not None:
             self.flow.note_write()
         keep, ptr, val = self._wanted(ptrs.data, mask.data, value.data)
@@ -78,7 +81,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
                 self.flow.note_write()
         return TensorHandle(out, cmp.dtype)
 
-    def create_print(self, prefix: str, hex: bool, values: list[TensorHandle], signed: Any) -> None:
+    def create_print(self, prefix: str, hex: bool, values: list[TensorHandle], isSigned: Any) -> None:
         keep, data = self._wanted(values[0].data, np.array([True]))
         self.printed.append((prefix.strip(" :"), data[keep].tolist()))
 
@@ -191,6 +194,8 @@ def _run(fn: Any, programs: np.ndarray, args: tuple, kwargs: dict, result: Run, 
 def as_tensor(arg: Any) -> Any:
     """An argument as a kernel gets it."""
     if isinstance(arg, np.ndarray):
-        dtype = tl.pointer_type(tl.dtype({"int32": "int32", "float32": "fp32", "int64": "int64"}[arg.dtype.name]))
+        dtype = tl.pointer_type(
+            tl.dtype({"int32": "int32", "float32": "fp32", "int64": "int64"}[arg.dtype.name])
+        )
         return tl.tensor(TensorHandle(np.array([arg.ctypes.data], np.uint64), dtype), dtype)
     return interpreter._implicit_cvt(arg) if isinstance(arg, int) else arg

@@ -53,7 +53,8 @@ class LaneRange:
 
     def at(self, index: int) -> tl.tensor:
         """The loop variable."""
-        return self.flow.wrap((self.start + index * self.step).astype(self.kind), self.dtype)
+        numbers = (self.start + index * self.step).astype(self.kind)
+        return self.flow.wrap(self.flow.make(numbers, self.dtype), self.dtype)
 
     def __iter__(self) -> Iterator[tl.tensor]:
         # Reached outside of a `for` statement, as in a comprehension, where lanes cannot be told apart.
@@ -96,12 +97,14 @@ class Loop:
         for self.index, item in enumerate(items):
             if flow.lanes.active is not regions[at] and not self._resume():
                 return
+            if self.broke is not None and flow.waits != self.began_waits:
+                self._may_wait()
             if flow.loop_iteration:
                 self._announce()
             yield item
 
     def _unequal(self, items: LaneRange) -> Iterator[Any]:
-        regions, at, counts = self.flow.regions, self.at, items.counts
+        flow, regions, at, counts = self.flow, self.flow.regions, self.at, items.counts
         assert counts is not None
         ends = set(np.unique(counts).tolist())
         for index in range(items.length):
@@ -109,9 +112,11 @@ class Loop:
             if index in ends:
                 inside = regions[at]
                 regions[at] = counts > index if inside is None else inside & (counts > index)
-            if self.flow.lanes.active is not regions[at] and not self._resume():
+            if flow.lanes.active is not regions[at] and not self._resume():
                 return
-            if self.flow.loop_iteration:
+            if self.broke is not None and flow.waits != self.began_waits:
+                self._may_wait()
+            if flow.loop_iteration:
                 self._announce()
             yield items.at(index)
 
@@ -119,8 +124,6 @@ class Loop:
         """Go on with the lanes that are still inside, if there are any."""
         flow = self.flow
         flow.set_active(flow.regions[self.at])
-        if self.broke is not None and flow.alive and flow.waits != self.began_waits:
-            self._may_wait()
         return flow.alive
 
     def _announce(self) -> None:
@@ -175,8 +178,8 @@ class Loop:
         if self.spins > SPINS_ALONE:
             raise KernelError(
                 f"{where} has run {self.spins - 1} times and nothing was written: this program waits for "
-                "another that has not run. Programs run one after the other here, in the order of their ids, so a "
-                "program can wait only for those before it."
+                "another that has not run. Programs run one after the other here, in the order of their ids, "
+                "so a program can wait only for those before it."
             )
 
     def breaks(self) -> bool:
