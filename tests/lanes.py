@@ -20,7 +20,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
 
     def __init__(self, lanes: Lanes, programs: np.ndarray, arrays: list[np.ndarray]):
         super().__init__()
-        self.options = interpreter.InterpreterOptions(debug=True)
+        self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.lanes, self.programs, self.arrays = lanes, programs, arrays
         self.printed: list[tuple[str, list[int]]] = []
         self.flow: Flow | None = None

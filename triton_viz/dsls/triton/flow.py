@@ -148,20 +148,20 @@ class Flow:
         if not isinstance(condition, tl.tensor):
             return bool(condition)
         holds = self.per_lane(condition)
-        return bool(holds[0]) if len(holds) == 1 else self.split(holds.astype(bool))
+        return bool(holds[0]) if len(holds) == 1 else self.split(holds.astype(bool, copy=False))
 
     def split(self, holds: np.ndarray) -> "bool | Split":
         """`test`, with the condition of each lane as an array."""
         active = self.lanes.active
         taken = holds if active is None else holds & active
-        if not taken.any():
+        count = np.count_nonzero(taken)
+        if count == 0:
             return False
-        rest = ~holds if active is None else active & ~holds
-        if not rest.any():
+        if count == (self.lanes.count if active is None else np.count_nonzero(active)):
             return True
         self.regions.append(active)
         self.set_active(taken)
-        return Split(rest)
+        return Split(~holds if active is None else active & ~holds)
 
     def flip(self, split: Split) -> None:
         """Go on with the `else` of a split `if`."""
@@ -247,7 +247,8 @@ class Flow:
     def unmerged(self, value: Any) -> Any:
         """A value for what is no variable, and so has no old value per lane."""
         if self.partial:
-            raise self._diverged("an attribute or an element is assigned by some programs only")
+            reason = "an attribute or an element is assigned by some programs only"
+            raise self._diverged(reason, self.lanes.active)
         return value
 
     def defined(self, value: Any, name: str) -> Any:
@@ -276,12 +277,14 @@ class Flow:
             wide = self.make(mask.reshape(-1, *(1,) * len(a.shape)), tl.int1)
             return self.wrap(self.semantic.builder.create_select(wide, a.handle, b.handle), a.type)
         # Triton's compiler refuses this; its interpreter gives each program what it assigned, and so do we.
-        raise self._diverged(f"a variable is {_kind(a)} for some programs and {_kind(b)} for others", mask)
+        error = self._diverged(f"a variable is {_kind(a)} for some programs and {_kind(b)} for others", mask)
+        if len(error.groups) == 1:  # nobody is left who would want the old value
+            return new
+        raise error
 
-    def _diverged(self, reason: str, mask: Mask = None) -> Diverged:
-        chosen = self.lanes.active if mask is None else mask
-        assert chosen is not None
-        return Diverged(groups_of(chosen, Lanes(self.lanes.count, self.began), self.began), reason)
+    def _diverged(self, reason: str, mask: Mask) -> Diverged:
+        assert mask is not None
+        return Diverged(groups_of(mask, Lanes(self.lanes.count, self.began), self.began), reason)
 
     def wrap(self, handle: Any, type_: Any) -> tl.tensor:
         """A tensor from what it holds."""
