@@ -1,4 +1,8 @@
+# type: ignore
+# ruff: noqa: C416, E731, F821, F841, RET504 - odd Python is the point
 """Kernels for testing control flow: each stores one number per program, at out[4 * program]."""
+
+import contextlib
 
 import triton
 import triton.language as tl
@@ -253,242 +257,6 @@ def prints_in_branches(out):
     print("all", pid)
 
 
-def equal_counts(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(pid, pid + 4):
-        x += i
-    tl.store(out + pid * 4, x)
-
-
-def unequal_counts(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(pid):
-        x += i
-    tl.store(out + pid * 4, x)
-
-
-def counts_down(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(pid, 0, -1):
-        x += i
-    tl.store(out + pid * 4, x)
-
-
-def python_range(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(5):
-        x += i
-    tl.store(out + pid * 4, x)
-
-
-def static_range(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in tl.static_range(1, 4):
-        SIZE: tl.constexpr = 2**i
-        x += tl.sum(tl.zeros((SIZE,), tl.int32) + i) * 2 - (8 if i == 3 else 0)
-    tl.store(out + pid * 4, x)
-
-
-def tl_range(out):
-    pid = tl.program_id(0)
-    x = 0
-    for _ in tl.range(0, pid, step=2, num_stages=2):
-        x += 2
-    tl.store(out + pid * 4, x)
-
-
-def over_a_tuple(out):
-    pid = tl.program_id(0)
-    x = pid
-    for a in (1, 2, 3):
-        x += a
-    tl.store(out + pid * 4, x)
-
-
-def loop_variable_after(out):
-    pid = tl.program_id(0)
-    i = -1
-    for i in range(pid):
-        pass
-    tl.store(out + pid * 4, i)
-
-
-def loop_variable_as_tensor(out):
-    pid = tl.program_id(0)
-    x = pid * 0
-    for i in range(3):
-        x += i.to(tl.int64).to(tl.int32)
-    tl.store(out + pid * 4, x)
-
-
-def breaks(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(pid):
-        if i == 4:
-            break
-        x += i
-    tl.store(out + pid * 4, x)
-
-
-def uniform_break(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(10):
-        if i == 3:
-            break
-        x += i
-    tl.store(out + pid * 4, x)
-
-
-def continues(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(pid):
-        if i % 2 == 1:
-            continue
-        x += i
-    tl.store(out + pid * 4, x)
-
-
-def break_and_continue(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(8):
-        if i >= pid:
-            break
-        if i % 2 == 1:
-            continue
-        if i == 6:
-            break
-        x += i
-    tl.store(out + pid * 4, x)
-
-
-def for_else(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(6):
-        if i == 5 - pid // 4 * 2 and pid > 3:
-            x = 2
-            break
-    else:
-        x = 1
-    tl.store(out + pid * 4, x)
-
-
-def while_else(out):
-    pid = tl.program_id(0)
-    x = pid
-    while x < 100:
-        if pid > 3:
-            x = 7
-            break
-        x += 100
-    else:
-        x += 0
-    tl.store(out + pid * 4, x)
-
-
-def whiles(out):
-    pid = tl.program_id(0)
-    x = 0
-    left = pid
-    while left > 0:
-        x += left
-        left -= 1
-    tl.store(out + pid * 4, x)
-
-
-def while_true(out):
-    pid = tl.program_id(0)
-    x = 0
-    left = pid
-    while True:
-        if left == 0:
-            break
-        x += left
-        left -= 1
-    tl.store(out + pid * 4, x)
-
-
-def while_walrus(out):
-    pid = tl.program_id(0)
-    x = 0
-    left = pid + 1
-    while (left := left - 1) > 0:
-        x += left
-    tl.store(out + pid * 4, x + left)
-
-
-def while_condition(out):
-    pid = tl.program_id(0)
-    x = 0
-    left = pid
-    while tl.condition(left > 0, disable_licm=True):
-        x += left
-        left -= 1
-    tl.store(out + pid * 4, x)
-
-
-def collatz(out):
-    pid = tl.program_id(0)
-    x = pid
-    steps = 0
-    while x > 1:
-        if x % 2 == 0:
-            x = x // 2
-        else:
-            x = 3 * x + 1
-        steps += 1
-    tl.store(out + pid * 4, steps)
-
-
-def nested_loops(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(pid):
-        for _ in range(i):
-            x += i
-    tl.store(out + pid * 4, x)
-
-
-def inner_break(out):
-    pid = tl.program_id(0)
-    x = 0
-    for i in range(pid):
-        j = 0
-        while j <= i:
-            if j == 3:
-                break
-            j += 1
-            x += 1
-    tl.store(out + pid * 4, x)
-
-
-def loop_in_branch(out):
-    pid = tl.program_id(0)
-    x = pid
-    if pid > 3:
-        x = 0
-        for i in range(pid):
-            x += i
-    tl.store(out + pid * 4, x)
-
-
-def wide_range(out, n):
-    pid = tl.program_id(0)
-    x = n * 0
-    for i in range(n, n + 2):
-        x += i + pid
-    tl.store(out + pid, x)
-
-
 def early_return(out):
     pid = tl.program_id(0)
     if pid > 3:
@@ -633,7 +401,7 @@ def comprehension_condition(out):
 
 def comprehension_range(out):
     pid = tl.program_id(0)
-    tl.store(out + pid * 4, len([i for i in range(pid)]))  # noqa: C416
+    tl.store(out + pid * 4, len([i for i in range(pid)]))
 
 
 def element_in_branch(out):
@@ -642,27 +410,6 @@ def element_in_branch(out):
     if pid > 3:
         items[0] = 5
     tl.store(out + pid * 4, items[0])
-
-
-def spin_lock(out, lock):
-    while tl.atomic_cas(lock, 0, 1) == 1:
-        pass
-    tl.store(out, tl.load(out) + tl.program_id(0))
-    tl.atomic_cas(lock, 1, 0)
-
-
-def polls(out, flag):
-    while True:
-        if tl.load(flag, volatile=True) == 0:
-            break
-    tl.store(out, 1)
-
-
-def bounded_spin(out, lock):
-    for _ in range(100):
-        if tl.atomic_cas(lock, 0, 1) == 0:
-            break
-    tl.store(out, 1)
 
 
 def undefined(out):
@@ -675,11 +422,6 @@ def undefined(out):
 def block_condition(out):
     if tl.arange(0, 4) > 2:
         tl.store(out, 1)
-
-
-def float_range(out):
-    for i in range(tl.program_id(0) * 1.5):
-        tl.store(out, i)
 
 
 def raises_inside(out, n):
@@ -741,9 +483,47 @@ def make_closure():
     return kernel, change
 
 
+def left_plain(out):
+    """What stays Python's: context managers, exceptions, lambdas, comprehensions, nested functions."""
+    pid = tl.program_id(0)
+    x = pid * 0
+    with contextlib.suppress(KeyError):
+        if pid > 3:
+            x += 1
+        {}["nothing"]
+    try:
+        x += [10][7]
+    except IndexError:
+        x += 2
+    finally:
+        x += 4
+
+    def twice(value):
+        return tl.minimum(value, 3) * 2
+
+    match (1, 2):
+        case (1, more):
+            x += more
+    add = lambda value: max(value, 0) + 100
+    x = add(x) + sum([min(n, 2) for n in (1, 2, 3)])
+    tl.store(out + pid * 4, x + twice(pid) * 0)
+
+
+@triton.autotune([triton.Config({"N": 3})], key=[])
+@triton.heuristics({"M": lambda args: 4})
+@triton.jit
+def tuned(x, N: tl.constexpr, M: tl.constexpr):
+    return x * N + M
+
+
+def calls_tuned(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, tuned(pid, N=3, M=4))
+
+
 def reads_global(out):
     pid = tl.program_id(0)
-    tl.store(out + pid * 4, DEFINED_LATER * 1 + pid)  # noqa: F821
+    tl.store(out + pid * 4, DEFINED_LATER * 1 + pid)
 
 
-A_LAMBDA = lambda out: out  # noqa: E731
+A_LAMBDA = lambda out: out

@@ -20,6 +20,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
 
     def __init__(self, lanes: Lanes, programs: np.ndarray, arrays: list[np.ndarray]):
         super().__init__()
+        self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.lanes, self.programs, self.arrays = lanes, programs, arrays
         self.printed: list[tuple[str, list[int]]] = []
         self.flow: Flow | None = None
@@ -45,7 +46,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
         return TensorHandle(ptr.data + (width * offset.data.astype(np.int64)).astype(np.uint64), ptr.dtype)
 
     def create_masked_load(
-        self, ptrs: Any, mask: Any, other: Any, policy: Any, is_volatile: bool
+        self, ptrs: Any, mask: Any, other: Any, cache_policy: Any, is_volatile: bool
     ) -> TensorHandle:
         if is_volatile and self.flow is not None:
             self.flow.note_waiting_op()
@@ -59,7 +60,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
             out[keep] = memory[index]
         return TensorHandle(out, dtype)
 
-    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, policy: Any) -> None:
+    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, cache_policy: Any) -> None:
         if self.flow is not None:
             self.flow.note_write()
         keep, ptr, val = self._wanted(ptrs.data, mask.data, value.data)
@@ -80,7 +81,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
                 self.flow.note_write()
         return TensorHandle(out, cmp.dtype)
 
-    def create_print(self, prefix: str, hex: bool, values: list[TensorHandle], signed: Any) -> None:
+    def create_print(self, prefix: str, hex: bool, values: list[TensorHandle], isSigned: Any) -> None:
         keep, data = self._wanted(values[0].data, np.array([True]))
         self.printed.append((prefix.strip(" :"), data[keep].tolist()))
 

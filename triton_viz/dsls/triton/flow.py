@@ -1,4 +1,4 @@
-"""Flow: the control flow of a running kernel, for all lanes at once. Rewritten kernels call it (`rewrite.py`).
+"""Flow: control flow of a running kernel, for all lanes at once. Rewritten kernels call it (`rewrite.py`).
 
 Where lanes disagree, both ways are run, one after the other, each with only its lanes *active*; assignments
 keep the old value of the lanes that are not. `regions` is the stack of who waits: an entry for each `if` that
@@ -98,11 +98,7 @@ class Flow:
         self._reset()
         active = self.lanes.active
         try:
-            return (
-                self.call(fn, *args, **kwargs)
-                if isinstance(fn, KernelInterface)
-                else self._enter(rewritten(fn, self), *args, **kwargs)
-            )
+            return self._enter(self._rewritten(fn), *args, **kwargs)
         finally:
             self.lanes.active = active
             self._reset()
@@ -146,26 +142,26 @@ class Flow:
         self.alive = False
 
     def test(self, condition: Any) -> "bool | Split":
-        """Begin an `if`: True or False if the active lanes agree. If not, where it holds lanes are active now."""
+        """Begin an `if`: True or False if active lanes agree; else those where it holds are active now."""
         if condition is True or condition is False:
             return condition
         if not isinstance(condition, tl.tensor):
             return bool(condition)
         holds = self.per_lane(condition)
-        return bool(holds[0]) if len(holds) == 1 else self.split(holds.astype(bool))
+        return bool(holds[0]) if len(holds) == 1 else self.split(holds.astype(bool, copy=False))
 
     def split(self, holds: np.ndarray) -> "bool | Split":
         """`test`, with the condition of each lane as an array."""
         active = self.lanes.active
         taken = holds if active is None else holds & active
-        if not taken.any():
+        count = np.count_nonzero(taken)
+        if count == 0:
             return False
-        rest = ~holds if active is None else active & ~holds
-        if not rest.any():
+        if count == (self.lanes.count if active is None else np.count_nonzero(active)):
             return True
         self.regions.append(active)
         self.set_active(taken)
-        return Split(rest)
+        return Split(~holds if active is None else active & ~holds)
 
     def flip(self, split: Split) -> None:
         """Go on with the `else` of a split `if`."""
@@ -251,7 +247,8 @@ class Flow:
     def unmerged(self, value: Any) -> Any:
         """A value for what is no variable, and so has no old value per lane."""
         if self.partial:
-            raise self._diverged("an attribute or an element is assigned by some programs only")
+            reason = "an attribute or an element is assigned by some programs only"
+            raise self._diverged(reason, self.lanes.active)
         return value
 
     def defined(self, value: Any, name: str) -> Any:
@@ -273,23 +270,25 @@ class Flow:
         if isinstance(new, _TUPLES) and type(new) is type(old) and len(new) == len(old):
             parts = [self.blend(mask, a, b) for a, b in zip(new, old, strict=True)]
             if isinstance(new, tl.tuple):
-                return tl.tuple(parts, new.type if new.type == old.type else None)
+                return tl.tuple(parts)
             return new._make(parts) if hasattr(new, "_make") else type(new)(parts)  # type: ignore[attr-defined]
         a, b = self.tensor(new), self.tensor(old)
         if isinstance(a, tl.tensor) and isinstance(b, tl.tensor) and a.type == b.type:
             wide = self.make(mask.reshape(-1, *(1,) * len(a.shape)), tl.int1)
-            return tl.tensor(self.semantic.builder.create_select(wide, a.handle, b.handle), a.type)
+            return self.wrap(self.semantic.builder.create_select(wide, a.handle, b.handle), a.type)
         # Triton's compiler refuses this; its interpreter gives each program what it assigned, and so do we.
-        raise self._diverged(f"a variable is {_kind(a)} for some programs and {_kind(b)} for others", mask)
+        error = self._diverged(f"a variable is {_kind(a)} for some programs and {_kind(b)} for others", mask)
+        if len(error.groups) == 1:  # nobody is left who would want the old value
+            return new
+        raise error
 
-    def _diverged(self, reason: str, mask: Mask = None) -> Diverged:
-        chosen = self.lanes.active if mask is None else mask
-        assert chosen is not None
-        return Diverged(groups_of(chosen, Lanes(self.lanes.count, self.began), self.began), reason)
+    def _diverged(self, reason: str, mask: Mask) -> Diverged:
+        assert mask is not None
+        return Diverged(groups_of(mask, Lanes(self.lanes.count, self.began), self.began), reason)
 
-    def wrap(self, data: np.ndarray, dtype: Any) -> tl.tensor:
-        """A scalar tensor from each lane's number."""
-        return tl.tensor(self.make(data, dtype), dtype)
+    def wrap(self, handle: Any, type_: Any) -> tl.tensor:
+        """A tensor from what it holds."""
+        return tl.tensor(handle, type_)
 
     def per_lane(self, value: tl.tensor) -> np.ndarray:
         """A scalar's number in each lane; one number if all agree."""
@@ -392,19 +391,22 @@ class Flow:
         """Call a kernel; Triton's own functions ask their `_generator` so."""
         return self.call(fn, *args, **kwargs)
 
-    def _resolve(self, fn: Any) -> Callable:
+    def _resolve(self, fn: Any) -> Any:
         for known, substitute in self.substitutes.items():
             if known is fn:
                 return substitute
         if isinstance(fn, KernelInterface):
-            while isinstance(fn, KernelInterface):  # autotuner, heuristics and traces wrap
-                fn = fn.fn  # type: ignore[attr-defined]
-            return partial(self._enter, rewritten(fn, self))
+            return partial(self._enter, self._rewritten(fn))
         if is_builtin(fn) and not isinstance(fn, JITCallable):
             parameters = (getattr(fn, "signature", None) or inspect.signature(fn)).parameters
             extra = {"_semantic": self.semantic, "_generator": self}
             return partial(fn, **{name: value for name, value in extra.items() if name in parameters})
         return fn
+
+    def _rewritten(self, fn: Any) -> Callable:
+        while isinstance(fn, KernelInterface):  # autotuner, heuristics and traces wrap a kernel
+            fn = fn.fn  # type: ignore[attr-defined]
+        return rewritten(fn, self)
 
     def _enter(self, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
         """Call a rewritten function. Whoever is active now is so again when it ends."""

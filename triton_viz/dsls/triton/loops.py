@@ -25,21 +25,19 @@ class LaneRange:
 
     def __init__(self, flow: "Flow", start: Any, stop: Any, step: Any):
         self.flow = flow
-        bounds = [flow.tensor(bound) for bound in (start, stop, step)]
-        for word, bound in zip(("start", "stop", "step"), bounds, strict=True):
-            if not isinstance(bound, tl.tensor) or not bound.dtype.is_int():
-                kind = bound.dtype if isinstance(bound, tl.tensor) else type(bound).__name__
-                raise TypeError(f"a range's {word} must be a whole number, not {kind}")
+        kinds, numbers = zip(*(self._bound(bound) for bound in (start, stop, step)), strict=True)
         promote = flow.semantic.integer_promote_impl
-        self.dtype = promote(promote(bounds[0].dtype, bounds[1].dtype), bounds[2].dtype)
+        self.dtype = promote(promote(kinds[0], kinds[1]), kinds[2])
         kind = "int" if self.dtype.is_int_signed() else "uint"
         self.kind = np.dtype(f"{kind}{max(8, self.dtype.primitive_bitwidth)}")
-        first, last, by = (flow.per_lane(bound).astype(np.int64) for bound in bounds)
+        first, last, by = numbers
+        active = flow.lanes.active
+        if active is not None and len(by) > 1:
+            by = np.where(active, by, 1)  # who is not active may hold anything
         if not by.all():
             raise ValueError("a range's step must not be zero")
         self.start, self.step = first, by
         counts = np.maximum(0, -((first - last) // by))
-        active = flow.lanes.active
         if len(counts) > 1 and active is not None:
             counts = np.where(active, counts, 0)
         self.length = int(counts.max())
@@ -48,12 +46,23 @@ class LaneRange:
         self.counts = None if (wanted == self.length).all() else counts
         """How many each lane wants, if they differ."""
 
+    def _bound(self, bound: Any) -> tuple[Any, np.ndarray]:
+        """A bound's type, and its number in each lane."""
+        if isinstance(bound, int) and -(2**31) <= bound < 2**31:
+            return tl.int32, np.array([bound], np.int64)
+        bound = self.flow.tensor(bound)
+        if not isinstance(bound, tl.tensor) or not bound.dtype.is_int():
+            kind = bound.dtype if isinstance(bound, tl.tensor) else type(bound).__name__
+            raise TypeError(f"a range counts in whole numbers, and {kind} is none")
+        return bound.dtype, self.flow.per_lane(bound).astype(np.int64)
+
     def __len__(self) -> int:
         return self.length
 
     def at(self, index: int) -> tl.tensor:
         """The loop variable."""
-        return self.flow.wrap((self.start + index * self.step).astype(self.kind), self.dtype)
+        numbers = (self.start + index * self.step).astype(self.kind)
+        return self.flow.wrap(self.flow.make(numbers, self.dtype), self.dtype)
 
     def __iter__(self) -> Iterator[tl.tensor]:
         # Reached outside of a `for` statement, as in a comprehension, where lanes cannot be told apart.
@@ -96,22 +105,26 @@ class Loop:
         for self.index, item in enumerate(items):
             if flow.lanes.active is not regions[at] and not self._resume():
                 return
+            if self.broke is not None and flow.waits != self.began_waits:
+                self._may_wait()
             if flow.loop_iteration:
                 self._announce()
             yield item
 
     def _unequal(self, items: LaneRange) -> Iterator[Any]:
-        regions, at, counts = self.flow.regions, self.at, items.counts
+        flow, regions, at, counts = self.flow, self.flow.regions, self.at, items.counts
         assert counts is not None
-        ends = set(np.unique(counts).tolist())
+        ends = set(counts.tolist() if regions[at] is None else counts[regions[at]].tolist())
         for index in range(items.length):
             self.index = index
             if index in ends:
                 inside = regions[at]
                 regions[at] = counts > index if inside is None else inside & (counts > index)
-            if self.flow.lanes.active is not regions[at] and not self._resume():
+            if flow.lanes.active is not regions[at] and not self._resume():
                 return
-            if self.flow.loop_iteration:
+            if self.broke is not None and flow.waits != self.began_waits:
+                self._may_wait()
+            if flow.loop_iteration:
                 self._announce()
             yield items.at(index)
 
@@ -119,8 +132,6 @@ class Loop:
         """Go on with the lanes that are still inside, if there are any."""
         flow = self.flow
         flow.set_active(flow.regions[self.at])
-        if self.broke is not None and flow.alive and flow.waits != self.began_waits:
-            self._may_wait()
         return flow.alive
 
     def _announce(self) -> None:
@@ -149,14 +160,14 @@ class Loop:
         flow = self.flow
         if not isinstance(condition, tl.tensor):
             return bool(condition)
-        holds = flow.per_lane(condition).astype(bool)
+        holds = flow.per_lane(condition).astype(bool, copy=False)
         if len(holds) == 1:
             return bool(holds[0])
         inside = flow.regions[self.at]
         stays = holds if inside is None else holds & inside
         if not stays.any():
             return False
-        if not (stays.all() if inside is None else np.array_equal(stays, inside)):
+        if np.count_nonzero(stays) != (flow.lanes.count if inside is None else np.count_nonzero(inside)):
             flow.regions[self.at] = stays
             flow.set_active(stays)
         return True
@@ -175,8 +186,8 @@ class Loop:
         if self.spins > SPINS_ALONE:
             raise KernelError(
                 f"{where} has run {self.spins - 1} times and nothing was written: this program waits for "
-                "another that has not run. Programs run one after the other here, in the order of their ids, so a "
-                "program can wait only for those before it."
+                "another that has not run. Programs run one after the other here, in the order of their ids, "
+                "so a program can wait only for those before it."
             )
 
     def breaks(self) -> bool:

@@ -66,13 +66,16 @@ def _compiled(code: CodeType, file: str) -> tuple[CodeType, frozenset[str]]:
     """The rewritten code, and the globals it may read. (Equal code in two files is not the same code.)"""
     definition = _definition(code, file)
     new = _Rewriter(code).function(definition)
-    # Free variables must be somebody's: this makes them the enclosing function's.
+    # Free variables must be somebody's: this makes them the enclosing function's. Its own name, by which a
+    # function may call itself, must not be among them.
+    new.name = "__new"
     outer = ast.parse(f"def __outer({', '.join(code.co_freevars)}): pass").body[0]
     assert isinstance(outer, ast.FunctionDef)
     outer.body = [new]
     module = ast.fix_missing_locations(ast.Module([outer], type_ignores=[]))
     compiled = compile(module, file, "exec", dont_inherit=True)
-    inner = _code_in(_code_in(compiled, "__outer"), code.co_name)
+    inner = _code_in(_code_in(compiled, "__outer"), new.name)
+    inner = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
     return inner, frozenset(_names_of(inner)) | {"__name__", "__file__", "__loader__", "__builtins__"}
 
 
@@ -150,8 +153,10 @@ class _Rewriter(ast.NodeTransformer):
             for one in new:
                 ast.copy_location(one, statement)
             result += new
+            if isinstance(statement, ENDS):
+                break  # lanes that have left may pass here, but there is nothing for them to do
             rest = statements[number + 1 :]
-            if rest and not isinstance(statement, ENDS) and may_leave(statement):
+            if rest and may_leave(statement):
                 alive = ast.Attribute(_name(FLOW), "alive", ast.Load())
                 return [*result, ast.copy_location(ast.If(alive, self.block(rest), []), rest[0])]
         return result
