@@ -311,22 +311,44 @@ CASES = [
     Case(
         "atomic_scatter_add_that_rounds",
         scatter_add,
-        lambda g: {"index": integers(g, 0, 3, 10), "x": normal(g, 10, 8), "out": torch.zeros(3, 8), "COLUMNS": 8},
+        lambda g: {
+            "index": integers(g, 0, 3, 10),
+            "x": normal(g, 10, 8),
+            "out": torch.zeros(3, 8),
+            "COLUMNS": 8,
+        },
         (10,),
         scattered,
         rtol=1e-5,
         atol=1e-5,
         reorders=True,
     ),
-    *(combine_case("add", np.add, dtype) for dtype in (I32, I64, torch.uint32, torch.uint64, F32, torch.float64)),
-    *(combine_case("max", np.maximum, dtype) for dtype in (I32, I64, torch.uint32, torch.uint64, F32, torch.float64)),
-    *(combine_case("min", np.minimum, dtype) for dtype in (I32, I64, torch.uint32, torch.uint64, F32, torch.float64)),
+    *(
+        combine_case("add", np.add, dtype)
+        for dtype in (I32, I64, torch.uint32, torch.uint64, F32, torch.float64)
+    ),
+    *(
+        combine_case("max", np.maximum, dtype)
+        for dtype in (I32, I64, torch.uint32, torch.uint64, F32, torch.float64)
+    ),
+    *(
+        combine_case("min", np.minimum, dtype)
+        for dtype in (I32, I64, torch.uint32, torch.uint64, F32, torch.float64)
+    ),
     *(combine_case("and", np.bitwise_and, dtype) for dtype in (I32, I64)),
     *(combine_case("or", np.bitwise_or, dtype) for dtype in (I32, I64)),
     *(combine_case("xor", np.bitwise_xor, dtype) for dtype in (I32, torch.uint64)),
     Case("atomic_xchg_in_turn", what_was_there, turns("xchg"), (9,), in_turn(lambda cell, pid: pid + 1)),
-    Case("atomic_max_in_turn", what_was_there, turns("max"), (9,), in_turn(lambda cell, pid: max(cell, pid * 7 % 5))),
-    Case("atomic_xor_in_turn", what_was_there, turns("xor"), (9,), in_turn(lambda cell, pid: cell ^ (1 << pid))),
+    Case(
+        "atomic_max_in_turn",
+        what_was_there,
+        turns("max"),
+        (9,),
+        in_turn(lambda cell, pid: max(cell, pid * 7 % 5)),
+    ),
+    Case(
+        "atomic_xor_in_turn", what_was_there, turns("xor"), (9,), in_turn(lambda cell, pid: cell ^ (1 << pid))
+    ),
     Case("atomic_add_in_turn", what_was_there, turns("add"), (9,), in_turn(lambda cell, pid: cell + pid)),
     Case(
         "atomic_blocks_in_turn",
@@ -363,8 +385,11 @@ CASES = [
         "spin_lock",
         locked_update,
         lambda g: {
-            "lock": torch.zeros(1, dtype=I32), "value": integers(g, 0, 9, 4), "x": integers(g, 0, 9, 6, 4), "BLOCK": 4
-        },  # fmt: skip
+            "lock": torch.zeros(1, dtype=I32),
+            "value": integers(g, 0, 9, 4),
+            "x": integers(g, 0, 9, 6, 4),
+            "BLOCK": 4,
+        },
         (6,),
         doubled_in_turn,
     ),
@@ -404,8 +429,11 @@ CASES = [
         "work_queue",
         work_queue,
         lambda g: {
-            "head": torch.zeros(1, dtype=I32), "jobs": integers(g, 0, 99, 13), "out": torch.zeros(13, dtype=I32), "n": 13
-        },  # fmt: skip
+            "head": torch.zeros(1, dtype=I32),
+            "jobs": integers(g, 0, 99, 13),
+            "out": torch.zeros(13, dtype=I32),
+            "n": 13,
+        },
         (4,),
         lambda a: {"head": torch.tensor([17], dtype=I32), "out": a["jobs"] ** 2},
     ),
@@ -415,13 +443,18 @@ CASES = [
         lambda g: {"counter": torch.zeros(1, dtype=I32), "slots": torch.zeros(32, dtype=I32), "BLOCK": 8},
         (4,),
         lambda a: {
-            "counter": torch.tensor([32], dtype=I32), "slots": torch.arange(32, dtype=I32) // 8 + 1
-        },  # fmt: skip
+            "counter": torch.tensor([32], dtype=I32),
+            "slots": torch.arange(32, dtype=I32) // 8 + 1,
+        },
     ),
     Case(
         "atomics_in_branches_and_loops",
         atomics_in_branches,
-        lambda g: {"x": integers(g, 0, 8, 12), "odd": torch.zeros(1, dtype=I32), "even": torch.zeros(1, dtype=I32)},
+        lambda g: {
+            "x": integers(g, 0, 8, 12),
+            "odd": torch.zeros(1, dtype=I32),
+            "even": torch.zeros(1, dtype=I32),
+        },
         (12,),
         lambda a: {
             "odd": a["x"][a["x"] % 2 == 1].sum().int().reshape(1),

@@ -25,7 +25,17 @@ def tile(pointer, rows, length, D: tl.constexpr):
 
 @triton.jit
 def attend(
-    q, k, v, out, lse, length, scale, CAUSAL: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+    q,
+    k,
+    v,
+    out,
+    lse,
+    length,
+    scale,
+    CAUSAL: tl.constexpr,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
 ):
     """Each program owns BM queries of one head, and walks over the keys it may see."""
     head = tl.program_id(1)
@@ -51,7 +61,9 @@ def attend(
     at = tl.arange(0, D)
     result = acc / total[:, None]
     tl.store(
-        out + base + rows[:, None] * D + at[None, :], result.to(out.dtype.element_ty), mask=rows[:, None] < length
+        out + base + rows[:, None] * D + at[None, :],
+        result.to(out.dtype.element_ty),
+        mask=rows[:, None] < length,
     )
     tl.store(lse + head * length + rows, highest + tl.log(total), mask=rows < length)
 

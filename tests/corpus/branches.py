@@ -7,7 +7,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.corpus.case import Arguments, Case, integers, normal
+from tests.corpus.case import Arguments, Case, integers, normal, per_program
 
 I32 = torch.int32
 
@@ -249,18 +249,10 @@ def booleans_of_blocks(x, out, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + at)
     inside = (v > -20) & (v < 20)
-    tl.store(out + at, tl.where(inside | (v == 50), 1, 0) + tl.where(~inside, 2, 0) + (inside ^ (v > 0)).to(tl.int32) * 4)
-
-
-def per_program(function: Callable[..., int], *names: str) -> Callable[[Arguments], dict[str, torch.Tensor]]:
-    """An oracle in plain Python: what each program, given its values, writes to `out`."""
-
-    def expected(a: Arguments) -> dict[str, torch.Tensor]:
-        columns = [a[name].tolist() for name in names]
-        rows = [function(pid, *values) for pid, values in enumerate(zip(*columns, strict=True))]
-        return {"out": torch.tensor(rows, dtype=a["out"].dtype).reshape(a["out"].shape)}
-
-    return expected
+    tl.store(
+        out + at,
+        tl.where(inside | (v == 50), 1, 0) + tl.where(~inside, 2, 0) + (inside ^ (v > 0)).to(tl.int32) * 4,
+    )
 
 
 def row(pid: int, values: list[int], xs: list[int]) -> list[int]:
@@ -330,11 +322,15 @@ def argument_case(flag: bool, bias: bool) -> Case:
         f"if_on_argument_{flag}_{bias}",
         if_on_argument,
         lambda g: {
-            "x": normal(g, 4, 8), "out": torch.zeros(4, 8), "flag": flag, "bias": normal(g, 8) if bias else None, "BLOCK": 8
+            "x": normal(g, 4, 8),
+            "out": torch.zeros(4, 8),
+            "flag": flag,
+            "bias": normal(g, 8) if bias else None,
+            "BLOCK": 8,
         },
         (4,),
         lambda a: {"out": a["x"] * (2 if flag else 1) + (a["bias"] if bias else 0)},
-    )  # fmt: skip
+    )
 
 
 def scalars(low: int, high: int, n: int = 12, outs: int = 1) -> Callable[[torch.Generator], Arguments]:
@@ -346,8 +342,10 @@ def scalars(low: int, high: int, n: int = 12, outs: int = 1) -> Callable[[torch.
 
 def blocks(low: int, high: int, n: int = 7, width: int = 8) -> Callable[[torch.Generator], Arguments]:
     return lambda g: {
-        "x": integers(g, low, high, n, width), "out": torch.zeros(n, width, dtype=I32), "BLOCK": width
-    }  # fmt: skip
+        "x": integers(g, low, high, n, width),
+        "out": torch.zeros(n, width, dtype=I32),
+        "BLOCK": width,
+    }
 
 
 CASES = [
@@ -405,7 +403,13 @@ CASES = [
         (9,),
         data_left,
     ),
-    Case("values_returned_from_branches", values_from_branches, scalars(0, 99, 12, 4), (12,), per_program(branches, "x")),
+    Case(
+        "values_returned_from_branches",
+        values_from_branches,
+        scalars(0, 99, 12, 4),
+        (12,),
+        per_program(branches, "x"),
+    ),
     *(
         Case(
             f"ternary_{large}",
@@ -413,7 +417,10 @@ CASES = [
             lambda g, large=large: scalars(-20, 20)(g) | {"LARGE": large},
             (12,),
             per_program(
-                lambda pid, v, large=large: abs(v) * 1000 + (100 if large else 200) + (pid if pid > 3 else max(v, 10)), "x"
+                lambda pid, v, large=large: (
+                    abs(v) * 1000 + (100 if large else 200) + (pid if pid > 3 else max(v, 10))
+                ),
+                "x",
             ),
         )
         for large in (True, False)
@@ -435,7 +442,12 @@ CASES = [
     Case(
         "min_and_max_of_python",
         smaller_and_larger,
-        lambda g: {"x": integers(g, -4, 12, 9), "out": torch.full((9, 8), -1, dtype=I32), "n": 12, "BLOCK": 8},
+        lambda g: {
+            "x": integers(g, -4, 12, 9),
+            "out": torch.full((9, 8), -1, dtype=I32),
+            "n": 12,
+            "BLOCK": 8,
+        },
         (9,),
         ranged,
     ),

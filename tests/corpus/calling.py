@@ -45,7 +45,16 @@ def optional(x, bias, scale, out, BLOCK: tl.constexpr):
 
 @triton.jit
 def kinds_of_arguments(
-    out, flag: tl.int1, small, large, huge, half, KIND: tl.constexpr, TYPE: tl.constexpr, by: tl.constexpr = 3, more=4
+    out,
+    flag: tl.int1,
+    small,
+    large,
+    huge,
+    half,
+    KIND: tl.constexpr,
+    TYPE: tl.constexpr,
+    by: tl.constexpr = 3,
+    more=4,
 ):
     """Bool, int of 32 and 64 bits, unsigned, float; constants that are strings and types; defaults."""
     pid = tl.program_id(0)
@@ -226,7 +235,11 @@ CASES = [
             f"float_arguments_{str(dtype)[6:]}",
             affine,
             lambda g, dtype=dtype: {
-                "x": normal(g, 32, dtype=dtype), "out": torch.zeros(32), "scale": 1.7, "shift": -0.3, "BLOCK": 8
+                "x": normal(g, 32, dtype=dtype),
+                "out": torch.zeros(32),
+                "scale": 1.7,
+                "shift": -0.3,
+                "BLOCK": 8,
             },
             (4,),
             lambda a: {
@@ -240,7 +253,13 @@ CASES = [
     Case(
         "whole_floats_stay_floats",
         affine,
-        lambda g: {"x": integers(g, 0, 9, 32), "out": torch.zeros(32), "scale": 2.0, "shift": 0.0, "BLOCK": 8},
+        lambda g: {
+            "x": integers(g, 0, 9, 32),
+            "out": torch.zeros(32),
+            "scale": 2.0,
+            "shift": 0.0,
+            "BLOCK": 8,
+        },
         (4,),
         lambda a: {"out": a["x"] * 2.0},
     ),
@@ -251,8 +270,10 @@ CASES = [
         "tuple_of_tensors",
         sum_of_tuple,
         lambda g: {
-            "tensors": (normal(g, 32), normal(g, 32), normal(g, 32)), "weights": (2, 0.5, -1),
-            "out": torch.zeros(32), "BLOCK": 8,
+            "tensors": (normal(g, 32), normal(g, 32), normal(g, 32)),
+            "weights": (2, 0.5, -1),
+            "out": torch.zeros(32),
+            "BLOCK": 8,
         },
         (4,),
         weighted,
@@ -278,9 +299,7 @@ CASES = [
     Case(
         "functions_of_other_files",
         across_files,
-        lambda g: {
-            "x": normal(g, 3, 8), "out": torch.zeros(3, 8, 2), "columns": 6, "stride": 8, "BLOCK": 8
-        },
+        lambda g: {"x": normal(g, 3, 8), "out": torch.zeros(3, 8, 2), "columns": 6, "stride": 8, "BLOCK": 8},
         (3,),
         twice,
         rtol=1e-5,
@@ -291,7 +310,10 @@ CASES = [
             f"recursion_to_depth_{degree}",
             recursive,
             lambda g, degree=degree: {
-                "x": integers(g, -3, 4, 16), "out": torch.zeros(16, dtype=I32), "DEGREE": degree, "BLOCK": 8
+                "x": integers(g, -3, 4, 16),
+                "out": torch.zeros(16, dtype=I32),
+                "DEGREE": degree,
+                "BLOCK": 8,
             },
             (2,),
             lambda a: {"out": horner(a["x"], a["DEGREE"])},
@@ -309,7 +331,10 @@ CASES = [
         "function_as_argument",
         function_as_argument,
         lambda g: {
-            "x": integers(g, -3, 4, 16), "out": torch.zeros(16, dtype=I32), "FUNCTION": deeper.times, "BLOCK": 8
+            "x": integers(g, -3, 4, 16),
+            "out": torch.zeros(16, dtype=I32),
+            "FUNCTION": deeper.times,
+            "BLOCK": 8,
         },
         (2,),
         lambda a: {"out": a["x"] ** 3},
@@ -328,11 +353,14 @@ CASES = [
             f"prints_and_asserts{'_loud' if loud else ''}",
             speaks,
             lambda g, loud=loud: {
-                "x": integers(g, 0, 9, 24), "out": torch.zeros(24, dtype=I32), "BLOCK": 8, "LOUD": loud
+                "x": integers(g, 0, 9, 24),
+                "out": torch.zeros(24, dtype=I32),
+                "BLOCK": 8,
+                "LOUD": loud,
             },
             (3,),
             lambda a: {"out": a["x"]},
         )
         for loud in (True, False)
     ),
-]  # fmt: skip
+]

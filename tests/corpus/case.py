@@ -61,3 +61,14 @@ def integers(
 ) -> torch.Tensor:
     """Evenly distributed whole numbers, from low to below high."""
     return torch.randint(low, high, shape, generator=generator).to(dtype)
+
+
+def per_program(function: Callable[..., int], *names: str) -> Callable[[Arguments], dict[str, torch.Tensor]]:
+    """An oracle in plain Python: what each program, given its values, writes to `out`."""
+
+    def expected(a: Arguments) -> dict[str, torch.Tensor]:
+        columns = [a[name].tolist() for name in names]
+        rows = [function(pid, *values) for pid, values in enumerate(zip(*columns, strict=True))]
+        return {"out": torch.tensor(rows, dtype=a["out"].dtype).reshape(a["out"].shape)}
+
+    return expected

@@ -118,7 +118,11 @@ def conversion(kernel: object, prefix: str, source: torch.dtype, target: torch.d
 
     names = [str(dtype).removeprefix("torch.") for dtype in (source, target)]
     return Case(
-        f"{prefix}_{names[0]}_to_{names[1]}", kernel, arguments, (4,), lambda a: {"out": converted(a["x"], target)}
+        f"{prefix}_{names[0]}_to_{names[1]}",
+        kernel,
+        arguments,
+        (4,),
+        lambda a: {"out": converted(a["x"], target)},
     )
 
 
@@ -128,7 +132,13 @@ def bits_case(source: torch.dtype, target: torch.dtype) -> Case:
         return {"x": raw.view(source), "out": torch.zeros(64, dtype=target), "BLOCK": 16}
 
     names = [str(dtype).removeprefix("torch.") for dtype in (source, target)]
-    return Case(f"bitcast_{names[0]}_to_{names[1]}", reinterpret, arguments, (4,), lambda a: {"out": a["x"].view(target)})
+    return Case(
+        f"bitcast_{names[0]}_to_{names[1]}",
+        reinterpret,
+        arguments,
+        (4,),
+        lambda a: {"out": a["x"].view(target)},
+    )
 
 
 def saturated(a: Arguments) -> dict[str, torch.Tensor]:
@@ -138,10 +148,13 @@ def saturated(a: Arguments) -> dict[str, torch.Tensor]:
 
 
 def special_floats(dtype: torch.dtype) -> torch.Tensor:
+    """Zeros, infinities, NaN, what is too small or too large for fp8, and what lies between its numbers."""
     inf, nan = float("inf"), float("nan")
-    few = [0.0, -0.0, inf, -inf, nan, 1e-3, -1e-4, 2.0**-9, 2.0**-10, 3 * 2.0**-11, 2.0**-17, 448.0, 460.0, 464.0]
-    return torch.tensor([*few, 500.0, -1000.0, 57344.0, 60000.0, -61440.0, 65000.0, 2.0**-16, 0.3, 17.0, 18.9, 19.0, 1.0625,
-                         1.1875, -1.3125, 240.0, 248.0, -232.0, 100.0], dtype=torch.float32).to(dtype)  # fmt: skip
+    odd = torch.tensor([0.0, -0.0, inf, -inf, nan])
+    small = torch.tensor([1e-3, -1e-4, 2.0**-9, 2.0**-10, 3 * 2.0**-11, 2.0**-16, 2.0**-17])
+    large = torch.tensor([448.0, 460.0, 464.0, 500.0, -1000.0, 57344.0, 60000.0, -61440.0, 65000.0])
+    between = torch.tensor([0.3, 17.0, 18.9, 19.0, 1.0625, 1.1875, -1.3125, 240.0, 248.0, -232.0, 100.0])
+    return torch.cat([odd, small, large, between]).to(dtype)
 
 
 def cut(x: torch.Tensor, target: torch.dtype) -> torch.Tensor:
@@ -153,7 +166,9 @@ def cut(x: torch.Tensor, target: torch.dtype) -> torch.Tensor:
     return torch.where(too_far, step_back, near)
 
 
-def narrow_case(kernel: object, name: str, source: torch.dtype, target: torch.dtype, expected: object) -> Case:
+def narrow_case(
+    kernel: object, name: str, source: torch.dtype, target: torch.dtype, expected: object
+) -> Case:
     return Case(
         name,
         kernel,
@@ -181,9 +196,16 @@ CASES = [
     *(
         conversion(store_converts, "store", source, target)
         for source, target in (
-            (torch.float32, torch.float16), (torch.float32, torch.bfloat16), (torch.float32, torch.int32),
-            (torch.int32, torch.float32), (torch.int32, torch.int8), (torch.bfloat16, torch.float32),
-            (torch.float16, torch.float64), (torch.int64, torch.int32), (torch.float32, E4), (E5, torch.float16),
+            (torch.float32, torch.float16),
+            (torch.float32, torch.bfloat16),
+            (torch.float32, torch.int32),
+            (torch.int32, torch.float32),
+            (torch.int32, torch.int8),
+            (torch.bfloat16, torch.float32),
+            (torch.float16, torch.float64),
+            (torch.int64, torch.int32),
+            (torch.float32, E4),
+            (E5, torch.float16),
         )
     ),
     *(bits_case(source, target) for same in WIDTHS for source, target in itertools.permutations(same, 2)),
@@ -210,14 +232,20 @@ CASES = [
         lambda a: {"out": a["x"].bfloat16()},
     ),
     narrow_case(
-        cast, "cast_special_float32_to_float16", torch.float32, torch.float16, lambda a: {"out": a["x"].half()}
+        cast,
+        "cast_special_float32_to_float16",
+        torch.float32,
+        torch.float16,
+        lambda a: {"out": a["x"].half()},
     ),
     *(
         Case(
             f"cast_every_{str(source)[6:]}_to_float32",
             cast,
             lambda g, source=source: {
-                "x": torch.arange(256).to(torch.uint8).view(source), "out": torch.zeros(256), "BLOCK": 64
+                "x": torch.arange(256).to(torch.uint8).view(source),
+                "out": torch.zeros(256),
+                "BLOCK": 64,
             },
             (4,),
             lambda a: {"out": a["x"].float()},
@@ -248,8 +276,12 @@ CASES = [
     Case(
         "cast_pointers",
         through_pointers,
-        lambda g: {"x": integers(g, -(2**31), 2**31, 32), "out": torch.zeros(32, dtype=torch.int32), "BLOCK": 8},
+        lambda g: {
+            "x": integers(g, -(2**31), 2**31, 32),
+            "out": torch.zeros(32, dtype=torch.int32),
+            "BLOCK": 8,
+        },
         (4,),
         lambda a: {"out": (a["x"].long() - a["x"].view(torch.int16)[::2].long()).to(torch.int32)},
     ),
-]  # fmt: skip
+]

@@ -46,7 +46,7 @@ def source_of(case: Case) -> ASTSource:
     constants: dict[tuple[int, ...], Any] = {}
     given = launched_with(case.fresh())
     for parameter in case.kernel.params:
-        value = given[parameter.name] if parameter.name in given else parameter.default
+        value = given.get(parameter.name, parameter.default)
         at = (parameter.num,)
         if parameter.is_constexpr:
             signature[parameter.name], constants[at] = "constexpr", value

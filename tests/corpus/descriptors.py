@@ -193,8 +193,15 @@ CASES = [
             f"descriptor_matmul_{str(dtype)[6:]}",
             matmul_by_descriptors,
             lambda g, dtype=dtype: {
-                "a": normal(g, 40, 48, dtype=dtype), "b": normal(g, 24, 48, dtype=dtype),
-                "c": torch.zeros(40, 24, dtype=dtype), "M": 40, "N": 24, "K": 48, "BM": 16, "BN": 16, "BK": 32,
+                "a": normal(g, 40, 48, dtype=dtype),
+                "b": normal(g, 24, 48, dtype=dtype),
+                "c": torch.zeros(40, 24, dtype=dtype),
+                "M": 40,
+                "N": 24,
+                "K": 48,
+                "BM": 16,
+                "BN": 16,
+                "BK": 32,
             },
             (3, 2),
             lambda a: {"c": (a["a"].double() @ a["b"].double().T).to(a["c"].dtype)},
@@ -233,8 +240,13 @@ CASES = [
         "descriptor_gather_and_scatter",
         gather_and_scatter,
         lambda g: {
-            "x": integers(g, 0, 99, 20, 16), "index": integers(g, 0, 20, 16),
-            "out": torch.zeros(20, 16, dtype=torch.int32), "rows": 20, "columns": 16, "COLUMNS": 16, "N": 8,
+            "x": integers(g, 0, 99, 20, 16),
+            "index": integers(g, 0, 20, 16),
+            "out": torch.zeros(20, 16, dtype=torch.int32),
+            "rows": 20,
+            "columns": 16,
+            "COLUMNS": 16,
+            "N": 8,
         },
         (2,),
         scattered,
@@ -243,7 +255,10 @@ CASES = [
         "descriptor_atomic_add",
         added_by_descriptor,
         lambda g: {
-            "x": integers(g, 0, 99, 5, 8, 16), "out": torch.zeros(8, 16, dtype=torch.int32), "ROWS": 8, "COLUMNS": 16
+            "x": integers(g, 0, 99, 5, 8, 16),
+            "out": torch.zeros(8, 16, dtype=torch.int32),
+            "ROWS": 8,
+            "COLUMNS": 16,
         },
         (5,),
         lambda a: {"out": a["x"].sum(0).int()},
@@ -255,4 +270,4 @@ CASES = [
         (5,),
         branched,
     ),
-]  # fmt: skip
+]

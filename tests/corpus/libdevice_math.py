@@ -187,7 +187,10 @@ def fast_versions(x, out, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a = tl.load(x + at)
     r = libdevice.fast_expf(a) + libdevice.fast_sinf(a) + libdevice.fast_cosf(a)
-    tl.store(out + at, r + libdevice.fast_dividef(a, 3.0 + a) + libdevice.fast_powf(a, 2.0) + libdevice.fast_logf(a))
+    tl.store(
+        out + at,
+        r + libdevice.fast_dividef(a, 3.0 + a) + libdevice.fast_powf(a, 2.0) + libdevice.fast_logf(a),
+    )
 
 
 @triton.jit
@@ -318,7 +321,12 @@ def unary_case(op: str, dtype: torch.dtype) -> Case:
     kind, oracle = UNARY[op]
 
     def arguments(generator: torch.Generator) -> Arguments:
-        return {"x": domain(kind, generator, dtype), "out": torch.zeros(64, dtype=dtype), "OP": op, "BLOCK": 16}
+        return {
+            "x": domain(kind, generator, dtype),
+            "out": torch.zeros(64, dtype=dtype),
+            "OP": op,
+            "BLOCK": 16,
+        }
 
     return Case(
         name_of(op, dtype),
@@ -376,7 +384,6 @@ def fast(a: Arguments) -> dict[str, torch.Tensor]:
     return {"out": (x.exp() + x.sin() + x.cos() + x / (3.0 + x) + x**2 + x.log()).float()}
 
 
-
 F32, F64 = torch.float32, torch.float64
 INF, NAN = float("inf"), float("nan")
 
@@ -388,7 +395,13 @@ CASES = [
     Case(
         "libdevice_nextafter_float32",
         binary,
-        lambda g: {"x": normal(g, 64), "y": normal(g, 64), "out": torch.zeros(64), "OP": "nextafter", "BLOCK": 16},
+        lambda g: {
+            "x": normal(g, 64),
+            "y": normal(g, 64),
+            "out": torch.zeros(64),
+            "OP": "nextafter",
+            "BLOCK": 16,
+        },
         (4,),
         lambda a: {"out": torch.nextafter(a["x"], a["y"])},
     ),

@@ -6,8 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.corpus.branches import per_program
-from tests.corpus.case import Arguments, Case, integers, normal
+from tests.corpus.case import Arguments, Case, integers, normal, per_program
 
 I32 = torch.int32
 
@@ -344,7 +343,11 @@ CASES = [
     Case(
         "while_greatest_divisor",
         greatest_divisor,
-        lambda g: {"x": integers(g, 0, 99, 16), "y": integers(g, 0, 99, 16), "out": torch.zeros(16, dtype=I32)},
+        lambda g: {
+            "x": integers(g, 0, 99, 16),
+            "y": integers(g, 0, 99, 16),
+            "out": torch.zeros(16, dtype=I32),
+        },
         (16,),
         per_program(divisor, "x", "y"),
     ),
@@ -362,8 +365,16 @@ CASES = [
             "out": torch.stack([part.sum() for part in a["x"].split(a["starts"].diff().tolist())]).int()
         },
     ),
-    Case("range_of_program_id", trip_count_of_program, outs(9), (9,), by_pid(lambda p: sum(n * n for n in range(p)))),
-    Case("ranges_with_steps", steps_and_directions, lambda g: outs(12)(g) | {"count": 9}, (12,), by_pid(ranges)),
+    Case(
+        "range_of_program_id",
+        trip_count_of_program,
+        outs(9),
+        (9,),
+        by_pid(lambda p: sum(n * n for n in range(p))),
+    ),
+    Case(
+        "ranges_with_steps", steps_and_directions, lambda g: outs(12)(g) | {"count": 9}, (12,), by_pid(ranges)
+    ),
     Case(
         "nested_loops",
         triangle,
@@ -388,7 +399,12 @@ CASES = [
     Case(
         "static_range",
         unrolled,
-        lambda g: {"x": integers(g, 0, 10, 3, 8), "out": torch.zeros(3, 8, dtype=I32), "DEPTH": 5, "BLOCK": 8},
+        lambda g: {
+            "x": integers(g, 0, 10, 3, 8),
+            "out": torch.zeros(3, 8, dtype=I32),
+            "DEPTH": 5,
+            "BLOCK": 8,
+        },
         (3,),
         lambda a: {"out": static(a["x"])},
     ),

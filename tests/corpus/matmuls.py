@@ -39,7 +39,7 @@ def matmul(
     left = a + rows[:, None] * am + inner[None, :] * ak
     right = b + inner[:, None] * bk + columns[None, :] * bn
     total = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in range(tl.cdiv(K, BK)):
         x = tl.load(left, mask=inner[None, :] < K - k * BK, other=0.0)
         y = tl.load(right, mask=inner[:, None] < K - k * BK, other=0.0)
         total = tl.dot(x, y, total, input_precision="ieee")
@@ -152,7 +152,12 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def matmul_case(
-    name: str, dtype: torch.dtype, tolerance: float, sizes: tuple[int, int, int], activation: str = "", turned: bool = False
+    name: str,
+    dtype: torch.dtype,
+    tolerance: float,
+    sizes: tuple[int, int, int],
+    activation: str = "",
+    turned: bool = False,
 ) -> Case:
     M, N, K = sizes
 
@@ -160,7 +165,9 @@ def matmul_case(
         a = normal(generator, M, K, dtype=dtype)
         b = normal(generator, N, K, dtype=dtype).T if turned else normal(generator, K, N, dtype=dtype)
         c = torch.zeros(M, N, dtype=dtype)
-        strides = dict(zip(("am", "ak", "bk", "bn", "cm", "cn"), (*a.stride(), *b.stride(), *c.stride()), strict=True))
+        strides = dict(
+            zip(("am", "ak", "bk", "bn", "cm", "cn"), (*a.stride(), *b.stride(), *c.stride()), strict=True)
+        )
         tiles = {"BM": 16, "BN": 16, "BK": 16, "GROUP": 2}
         return {"a": a, "b": b, "c": c, "M": M, "N": N, "K": K, **strides, **tiles, "ACTIVATION": activation}
 
@@ -179,7 +186,9 @@ def dot_case(
 
     def arguments(generator: torch.Generator) -> Arguments:
         tiles = [
-            integers(generator, -128, 128, 3, 32, 32, dtype=dtype) if whole else normal(generator, 3, 32, 32, dtype=dtype)
+            integers(generator, -128, 128, 3, 32, 32, dtype=dtype)
+            if whole
+            else normal(generator, 3, 32, 32, dtype=dtype)
             for _ in "ab"
         ]
         c = torch.zeros(3, 32, 32, dtype=out)
@@ -285,12 +294,13 @@ CASES = [
         "dot_of_transposed_tiles",
         dot_transposed,
         lambda g: {
-            "a": normal(g, 3, 16, 16), "b": normal(g, 3, 16, 16), "c": torch.zeros(3, 16, 16), "N": 16
-        },  # fmt: skip
-        (3,),
-        lambda a: {
-            "c": (a["b"] @ a["a"].transpose(1, 2) @ a["a"]) + a["a"] @ a["b"].transpose(1, 2)
+            "a": normal(g, 3, 16, 16),
+            "b": normal(g, 3, 16, 16),
+            "c": torch.zeros(3, 16, 16),
+            "N": 16,
         },
+        (3,),
+        lambda a: {"c": (a["b"] @ a["a"].transpose(1, 2) @ a["a"]) + a["a"] @ a["b"].transpose(1, 2)},
         rtol=1e-3,
         atol=1e-3,
         reorders=True,
@@ -299,8 +309,12 @@ CASES = [
         "dot_batched",
         dot_batched,
         lambda g: {
-            "a": normal(g, 3, 2, 16, 16), "b": normal(g, 3, 2, 16, 16), "c": torch.zeros(3, 2, 16, 16), "B": 2, "N": 16
-        },  # fmt: skip
+            "a": normal(g, 3, 2, 16, 16),
+            "b": normal(g, 3, 2, 16, 16),
+            "c": torch.zeros(3, 2, 16, 16),
+            "B": 2,
+            "N": 16,
+        },
         (3,),
         lambda a: {"c": a["a"] @ a["b"]},
         rtol=1e-4,
@@ -311,8 +325,13 @@ CASES = [
         "matmul_split_k",
         matmul_split_k,
         lambda g: {
-            "a": normal(g, 16, 70), "b": normal(g, 70, 16), "c": torch.zeros(16, 16), "K": 70, "N": 16, "BK": 16
-        },  # fmt: skip
+            "a": normal(g, 16, 70),
+            "b": normal(g, 70, 16),
+            "c": torch.zeros(16, 16),
+            "K": 70,
+            "N": 16,
+            "BK": 16,
+        },
         (5,),
         lambda a: {"c": a["a"] @ a["b"]},
         rtol=1e-4,
@@ -333,7 +352,10 @@ CASES = [
         )
         for programs in (4, 20)
     ),
-    *(scaled_case(*kinds) for kinds in (("e4m3", "e4m3"), ("e5m2", "e4m3"), ("e2m1", "e2m1"), ("e4m3", "e2m1"))),
+    *(
+        scaled_case(*kinds)
+        for kinds in (("e4m3", "e4m3"), ("e5m2", "e4m3"), ("e2m1", "e2m1"), ("e4m3", "e2m1"))
+    ),
     scaled_case("bf16", "e4m3", scale_left=False),
     scaled_case("fp16", "e2m1", scale_left=False),
 ]

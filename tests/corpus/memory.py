@@ -241,7 +241,9 @@ CASES = [
         (5,),
         lambda a: {
             "out": torch.where(
-                (torch.arange(5) % 2 == 0)[:, None], torch.where((torch.arange(5) < 3)[:, None], a["x"], 7) + 1, 0
+                (torch.arange(5) % 2 == 0)[:, None],
+                torch.where((torch.arange(5) < 3)[:, None], a["x"], 7) + 1,
+                0,
             ).int()
         },
     ),

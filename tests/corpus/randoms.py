@@ -12,7 +12,9 @@ from tests.corpus.case import Arguments, Case, normal
 SEED, N = 0x123456789AB, 64
 
 
-def philox(counter: tuple[int, int, int, int], key: tuple[int, int], bits: int, rounds: int) -> tuple[int, ...]:
+def philox(
+    counter: tuple[int, int, int, int], key: tuple[int, int], bits: int, rounds: int
+) -> tuple[int, ...]:
     """Philox 4x32 or 4x64: the counter, scrambled by the key in so many rounds."""
     mask = (1 << bits) - 1
     multipliers = (0xD2511F53, 0xCD9E8D57) if bits == 32 else (0xD2E7470EE14C6C93, 0xCA5A826395121157)
@@ -41,7 +43,10 @@ def uniform(words: np.ndarray) -> np.ndarray:
 
 def normals(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two uniform values to two normal ones, by Box and Muller."""
-    u1, u2 = np.maximum(uniform(first), np.float32(1e-7)).astype(np.float64), uniform(second).astype(np.float64)
+    u1, u2 = (
+        np.maximum(uniform(first), np.float32(1e-7)).astype(np.float64),
+        uniform(second).astype(np.float64),
+    )
     radius = np.sqrt(-2 * np.log(u1))
     return radius * np.cos(2 * np.pi * u2), radius * np.sin(2 * np.pi * u2)
 
@@ -186,7 +191,9 @@ def philox_words() -> torch.Tensor:
 
 
 def wide_words() -> torch.Tensor:
-    return as_words(np.array([philox((n, 0, 0, 0), (SEED, 0), 64, 10) for n in range(N)], np.uint64).T, torch.int64)
+    return as_words(
+        np.array([philox((n, 0, 0, 0), (SEED, 0), 64, 10) for n in range(N)], np.uint64).T, torch.int64
+    )
 
 
 FIRST = list(range(N))

@@ -78,8 +78,16 @@ def over(op: str, axis: int | None, keep: bool, dtype: torch.dtype) -> Case:
         a, b, c = SHAPE
         size = out.numel() // PROGRAMS
         return {
-            "x": x, "out": out, "OP": op, "AXIS": axis, "KEEP": keep, "A": a, "B": b, "C": c, "SIZE": size
-        }  # fmt: skip
+            "x": x,
+            "out": out,
+            "OP": op,
+            "AXIS": axis,
+            "KEEP": keep,
+            "A": a,
+            "B": b,
+            "C": c,
+            "SIZE": size,
+        }
 
     name = f"{op}_axis_{axis}{'_kept' if keep else ''}_{str(dtype).removeprefix('torch.')}"
     sums = op == "sum" and floats
@@ -198,7 +206,9 @@ def row_by_row(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     i, j = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
     at = tl.program_id(0) * ROWS * COLUMNS + i * COLUMNS + j
     v = tl.load(x + at)
-    tl.store(out + at, v - tl.max(v, axis=1)[:, None] + tl.min(v, axis=0)[None, :] + tl.max(v, 1, keep_dims=True))
+    tl.store(
+        out + at, v - tl.max(v, axis=1)[:, None] + tl.min(v, axis=0)[None, :] + tl.max(v, 1, keep_dims=True)
+    )
 
 
 def special_rows() -> torch.Tensor:
@@ -242,7 +252,9 @@ def custom_expected(a: Arguments) -> dict[str, torch.Tensor]:
 def distinct(generator: torch.Generator) -> torch.Tensor:
     """Whole numbers of different magnitudes, so that no order of reduction matters."""
     signs = integers(generator, 0, 2, 48) * 2 - 1
-    return torch.stack([torch.randperm(16, generator=generator) + 1 for _ in range(3)]).reshape(-1).int() * signs
+    return (
+        torch.stack([torch.randperm(16, generator=generator) + 1 for _ in range(3)]).reshape(-1).int() * signs
+    )
 
 
 def firsts(a: Arguments) -> dict[str, torch.Tensor]:
@@ -263,8 +275,18 @@ def shifted(a: Arguments) -> dict[str, torch.Tensor]:
 
 F32, F16, I32, I16, I64 = torch.float32, torch.float16, torch.int32, torch.int16, torch.int64
 CASES = [
-    *(over(op, axis, keep, F32) for op in ("sum", "max", "min") for axis in (0, 1, 2, None) for keep in (False, True)),
-    *(over(op, axis, keep, I32) for op in ("argmax", "argmin") for axis in (0, 1, 2) for keep in (False, True)),
+    *(
+        over(op, axis, keep, F32)
+        for op in ("sum", "max", "min")
+        for axis in (0, 1, 2, None)
+        for keep in (False, True)
+    ),
+    *(
+        over(op, axis, keep, I32)
+        for op in ("argmax", "argmin")
+        for axis in (0, 1, 2)
+        for keep in (False, True)
+    ),
     *(over(op, axis, False, I32) for op in ("sum", "max", "xor_sum") for axis in (0, 1, 2, None)),
     *(over("reduce_or", axis, keep, I32) for axis in (0, 2) for keep in (False, True)),
     over("sum", 1, False, torch.float64),
@@ -294,8 +316,15 @@ CASES = [
         "sum_wraps_around",
         reduce_axis,
         lambda g: {
-            "x": integers(g, 2**30, 2**31 - 1, 2, 64), "out": torch.zeros(2, dtype=I32), "OP": "sum", "AXIS": None,
-            "KEEP": False, "A": 4, "B": 8, "C": 2, "SIZE": 1,
+            "x": integers(g, 2**30, 2**31 - 1, 2, 64),
+            "out": torch.zeros(2, dtype=I32),
+            "OP": "sum",
+            "AXIS": None,
+            "KEEP": False,
+            "A": 4,
+            "B": 8,
+            "C": 2,
+            "SIZE": 1,
         },
         (2,),
         lambda a: {"out": torch.from_numpy(a["x"].numpy().astype(np.int64).sum(1).astype(np.int32))},
@@ -304,7 +333,10 @@ CASES = [
         "argmax_of_ties_and_nan",
         ties_and_nan,
         lambda g: {
-            "x": special_rows(), "values": torch.zeros(5, 4), "places": torch.zeros(5, 2, dtype=I32), "BLOCK": 8
+            "x": special_rows(),
+            "values": torch.zeros(5, 4),
+            "places": torch.zeros(5, 2, dtype=I32),
+            "BLOCK": 8,
         },
         (5,),
         expected_places,
@@ -328,7 +360,11 @@ CASES = [
         "reduce_moments",
         moments,
         lambda g: {
-            "x": normal(g, 5, 27) + 4, "mean": torch.zeros(5), "variance": torch.zeros(5), "columns": 27, "BLOCK": 32
+            "x": normal(g, 5, 27) + 4,
+            "mean": torch.zeros(5),
+            "variance": torch.zeros(5),
+            "columns": 27,
+            "BLOCK": 32,
         },
         (5,),
         lambda a: {"mean": a["x"].mean(1), "variance": a["x"].var(1, correction=0)},
@@ -353,8 +389,10 @@ CASES = [
         "reduce_a_flag_and_a_place",
         any_and_where,
         lambda g: {
-            "x": integers(g, 0, 10, 8, 16), "found": torch.zeros(8, dtype=torch.bool),
-            "place": torch.zeros(8, dtype=I32), "BLOCK": 16,
+            "x": integers(g, 0, 10, 8, 16),
+            "found": torch.zeros(8, dtype=torch.bool),
+            "place": torch.zeros(8, dtype=I32),
+            "BLOCK": 16,
         },
         (8,),
         firsts,
@@ -377,4 +415,4 @@ CASES = [
         rtol=1e-6,
         atol=1e-6,
     ),
-]  # fmt: skip
+]

@@ -110,7 +110,18 @@ def norm_backward_atomic(x, dy, weight, means, rstds, dx, dweight, dbias, column
 
 @triton.jit
 def norm_backward_locked(
-    x, dy, weight, means, rstds, dx, partial_w, partial_b, locks, columns, GROUPS: tl.constexpr, BLOCK: tl.constexpr
+    x,
+    dy,
+    weight,
+    means,
+    rstds,
+    dx,
+    partial_w,
+    partial_b,
+    locks,
+    columns,
+    GROUPS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """Rows share a few partial sums. A lock guards each; the first to come does not add but writes."""
     row = tl.program_id(0)
@@ -139,7 +150,9 @@ def norm_backward_locked(
 
 
 @triton.jit
-def sum_partials(partial_w, partial_b, dweight, dbias, groups, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def sum_partials(
+    partial_w, partial_b, dweight, dbias, groups, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
     """The second stage: columns of the partial sums."""
     j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     w, b = tl.zeros([ROWS, COLUMNS], tl.float32), tl.zeros([ROWS, COLUMNS], tl.float32)
@@ -206,7 +219,11 @@ def padded_columns(generator: torch.Generator) -> Arguments:
 
 def norm_inputs(generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Arguments:
     x = normal(generator, ROWS, COLUMNS, dtype=dtype)
-    return {"x": x, "weight": normal(generator, COLUMNS, dtype=dtype), "bias": normal(generator, COLUMNS, dtype=dtype)}
+    return {
+        "x": x,
+        "weight": normal(generator, COLUMNS, dtype=dtype),
+        "bias": normal(generator, COLUMNS, dtype=dtype),
+    }
 
 
 def normed(a: Arguments) -> dict[str, torch.Tensor]:
@@ -219,7 +236,11 @@ def normed(a: Arguments) -> dict[str, torch.Tensor]:
 
 def norm_case(dtype: torch.dtype, tolerance: float) -> Case:
     def arguments(generator: torch.Generator) -> Arguments:
-        empty = {"out": torch.zeros(ROWS, COLUMNS, dtype=dtype), "means": torch.zeros(ROWS), "rstds": torch.zeros(ROWS)}
+        empty = {
+            "out": torch.zeros(ROWS, COLUMNS, dtype=dtype),
+            "means": torch.zeros(ROWS),
+            "rstds": torch.zeros(ROWS),
+        }
         return {**norm_inputs(generator, dtype), **empty, "columns": COLUMNS, "eps": 1e-5, "BLOCK": 8}
 
     name = f"layer_norm_{str(dtype)[6:]}"
@@ -274,8 +295,13 @@ CASES = [
     Case("softmax_of_strided_rows", softmax_row, padded_columns, (ROWS,), softmaxed, **SOFT),
     *(
         softmax_case(
-            f"softmax_persistent_{n}_programs", softmax_persistent, n,
-            rows=ROWS, columns=COLUMNS, BLOCK=32, STAGES=2,
+            f"softmax_persistent_{n}_programs",
+            softmax_persistent,
+            n,
+            rows=ROWS,
+            columns=COLUMNS,
+            BLOCK=32,
+            STAGES=2,
         )
         for n in (1, 3, 9)
     ),
@@ -296,13 +322,15 @@ CASES = [
     Case(
         "layer_norm_backward_with_locks",
         norm_backward_locked,
-        lambda g: backward_inputs(g)
-        | {
-            "partial_w": torch.full((3, COLUMNS), 99.0),
-            "partial_b": torch.full((3, COLUMNS), 99.0),
-            "locks": torch.zeros(6, dtype=I32),
-            "GROUPS": 3,
-        },
+        lambda g: (
+            backward_inputs(g)
+            | {
+                "partial_w": torch.full((3, COLUMNS), 99.0),
+                "partial_b": torch.full((3, COLUMNS), 99.0),
+                "locks": torch.zeros(6, dtype=I32),
+                "GROUPS": 3,
+            }
+        ),
         (ROWS,),
         grouped_gradients,
         rtol=1e-4,
@@ -313,8 +341,14 @@ CASES = [
         "layer_norm_backward_second_stage",
         sum_partials,
         lambda g: {
-            "partial_w": normal(g, 5, COLUMNS), "partial_b": normal(g, 5, COLUMNS), "dweight": torch.zeros(COLUMNS),
-            "dbias": torch.zeros(COLUMNS), "groups": 5, "columns": COLUMNS, "ROWS": 2, "COLUMNS": 8,
+            "partial_w": normal(g, 5, COLUMNS),
+            "partial_b": normal(g, 5, COLUMNS),
+            "dweight": torch.zeros(COLUMNS),
+            "dbias": torch.zeros(COLUMNS),
+            "groups": 5,
+            "columns": COLUMNS,
+            "ROWS": 2,
+            "COLUMNS": 8,
         },
         (4,),
         lambda a: {"dweight": a["partial_w"].sum(0), "dbias": a["partial_b"].sum(0)},
@@ -327,8 +361,12 @@ CASES = [
             f"rms_norm_{str(dtype)[6:]}",
             rms_norm,
             lambda g, dtype=dtype: {
-                "x": normal(g, ROWS, COLUMNS, dtype=dtype), "weight": normal(g, COLUMNS, dtype=dtype),
-                "out": torch.zeros(ROWS, COLUMNS, dtype=dtype), "columns": COLUMNS, "eps": 1e-6, "BLOCK": 32,
+                "x": normal(g, ROWS, COLUMNS, dtype=dtype),
+                "weight": normal(g, COLUMNS, dtype=dtype),
+                "out": torch.zeros(ROWS, COLUMNS, dtype=dtype),
+                "columns": COLUMNS,
+                "eps": 1e-6,
+                "BLOCK": 32,
             },
             (ROWS,),
             rms,
@@ -342,8 +380,12 @@ CASES = [
         "cross_entropy_with_gradient_in_place",
         cross_entropy,
         lambda g: {
-            "logits": normal(g, ROWS, COLUMNS), "targets": torch.tensor([3, -100, 0, 26, 5, -100, 9]),
-            "losses": torch.zeros(ROWS), "columns": COLUMNS, "ignored": -100, "BLOCK": 32,
+            "logits": normal(g, ROWS, COLUMNS),
+            "targets": torch.tensor([3, -100, 0, 26, 5, -100, 9]),
+            "losses": torch.zeros(ROWS),
+            "columns": COLUMNS,
+            "ignored": -100,
+            "BLOCK": 32,
         },
         (ROWS,),
         entropies,
@@ -351,4 +393,4 @@ CASES = [
         atol=1e-6,
         reorders=True,
     ),
-]  # fmt: skip
+]

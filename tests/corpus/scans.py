@@ -14,7 +14,13 @@ ROWS, COLUMNS, PROGRAMS = 4, 8, 3
 
 @triton.jit
 def cumulative(
-    x, out, OP: tl.constexpr, AXIS: tl.constexpr, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+    x,
+    out,
+    OP: tl.constexpr,
+    AXIS: tl.constexpr,
+    REVERSE: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ):
     i, j = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
     at = tl.program_id(0) * ROWS * COLUMNS + i * COLUMNS + j
@@ -91,9 +97,21 @@ def scan_case(op: str, axis: int, reverse: bool, dtype: torch.dtype) -> Case:
 
     def arguments(generator: torch.Generator) -> Arguments:
         shape = (PROGRAMS, ROWS, COLUMNS)
-        x = normal(generator, *shape, dtype=dtype) if floats else integers(generator, 1, 9, *shape, dtype=dtype)
+        x = (
+            normal(generator, *shape, dtype=dtype)
+            if floats
+            else integers(generator, 1, 9, *shape, dtype=dtype)
+        )
         out = torch.zeros(shape, dtype=result)
-        return {"x": x, "out": out, "OP": op, "AXIS": axis, "REVERSE": reverse, "ROWS": ROWS, "COLUMNS": COLUMNS}
+        return {
+            "x": x,
+            "out": out,
+            "OP": op,
+            "AXIS": axis,
+            "REVERSE": reverse,
+            "ROWS": ROWS,
+            "COLUMNS": COLUMNS,
+        }
 
     kind = str(dtype).removeprefix("torch.")
     tolerance = {"rtol": 1e-5, "atol": 1e-5, "reorders": True} if floats else {}
@@ -146,14 +164,20 @@ CASES = [
         for reverse in (False, True)
         for dtype in (F32, I32)
     ),
-    *(scan_case("cumsum", 1, False, dtype) for dtype in (torch.float64, torch.float16, torch.int64, torch.int8)),
+    *(
+        scan_case("cumsum", 1, False, dtype)
+        for dtype in (torch.float64, torch.float16, torch.int64, torch.int8)
+    ),
     scan_case("cumsum", 0, False, torch.bfloat16),
     *(
         Case(
             f"running_maximum{'_reverse' if reverse else ''}",
             running_maximum,
             lambda g, reverse=reverse: {
-                "x": normal(g, 3, 16), "out": torch.zeros(3, 16), "REVERSE": reverse, "BLOCK": 16
+                "x": normal(g, 3, 16),
+                "out": torch.zeros(3, 16),
+                "REVERSE": reverse,
+                "BLOCK": 16,
             },
             (3,),
             maxima,
@@ -165,8 +189,11 @@ CASES = [
             f"recurrence_by_scan{'_reverse' if reverse else ''}",
             recurrence,
             lambda g, reverse=reverse: {
-                "gates": torch.rand(3, 16, generator=g), "inputs": normal(g, 3, 16), "out": torch.zeros(3, 16),
-                "REVERSE": reverse, "BLOCK": 16,
+                "gates": torch.rand(3, 16, generator=g),
+                "inputs": normal(g, 3, 16),
+                "out": torch.zeros(3, 16),
+                "REVERSE": reverse,
+                "BLOCK": 16,
             },
             (3,),
             recurred,
@@ -180,8 +207,11 @@ CASES = [
         "fill_forward_by_scan",
         fill_forward,
         lambda g: {
-            "x": integers(g, 0, 99, 2, 4, 8), "fresh": integers(g, 0, 2, 2, 4, 8),
-            "out": torch.zeros(2, 4, 8, dtype=I32), "ROWS": 4, "COLUMNS": 8,
+            "x": integers(g, 0, 99, 2, 4, 8),
+            "fresh": integers(g, 0, 2, 2, 4, 8),
+            "out": torch.zeros(2, 4, 8, dtype=I32),
+            "ROWS": 4,
+            "COLUMNS": 8,
         },
         (2,),
         filled,
@@ -190,9 +220,12 @@ CASES = [
         "compact_by_cumsum",
         compact,
         lambda g: {
-            "x": normal(g, 4, 16), "out": torch.full((4, 16), -1.0), "counts": torch.zeros(4, dtype=I32), "BLOCK": 16
+            "x": normal(g, 4, 16),
+            "out": torch.full((4, 16), -1.0),
+            "counts": torch.zeros(4, dtype=I32),
+            "BLOCK": 16,
         },
         (4,),
         compacted,
     ),
-]  # fmt: skip
+]

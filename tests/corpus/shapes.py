@@ -74,7 +74,9 @@ def move(x, y, out, OP: tl.constexpr, M: tl.constexpr, N: tl.constexpr, SIZE: tl
     elif OP == "new_axis":
         r = a[:, None, :] + b[None, :, :]
     elif OP == "broadcast_to":
-        r = tl.broadcast_to(tl.sum(a, 1, keep_dims=True), [M, N]) + tl.broadcast_to(tl.max(b, 0)[None, :], [M, N])
+        r = tl.broadcast_to(tl.sum(a, 1, keep_dims=True), [M, N]) + tl.broadcast_to(
+            tl.max(b, 0)[None, :], [M, N]
+        )
     elif OP == "broadcast":
         left, right = tl.broadcast(tl.max(a, 1)[:, None], tl.max(b, 0)[None, :])
         r = left - right
@@ -208,7 +210,9 @@ def binned(x: torch.Tensor, n: int, bins: int) -> torch.Tensor:
     """Counts of rows of 32 in the first n values."""
     kept = x.numpy().copy()
     kept[n:] = -1
-    return torch.from_numpy(np.stack([np.bincount(r[(r >= 0) & (r < bins)], minlength=bins) for r in kept.reshape(-1, 32)])).int()
+    return torch.from_numpy(
+        np.stack([np.bincount(r[(r >= 0) & (r < bins)], minlength=bins) for r in kept.reshape(-1, 32)])
+    ).int()
 
 
 I32 = torch.int32
@@ -219,21 +223,30 @@ CASES = [
             f"sort_{str(dtype).removeprefix('torch.')}{'_descending' if descending else ''}",
             sort_floats,
             lambda g, dtype=dtype, descending=descending: {
-                "x": normal(g, 3, 16, dtype=dtype), "out": torch.zeros(3, 16, dtype=dtype),
-                "DESCENDING": descending, "BLOCK": 16,
+                "x": normal(g, 3, 16, dtype=dtype),
+                "out": torch.zeros(3, 16, dtype=dtype),
+                "DESCENDING": descending,
+                "BLOCK": 16,
             },
             (3,),
             lambda a: {"out": a["x"].float().sort(1, descending=a["DESCENDING"]).values.to(a["x"].dtype)},
         )
         for dtype, descending in (
-            (torch.float32, False), (torch.float32, True), (torch.float16, False), (torch.bfloat16, True)
+            (torch.float32, False),
+            (torch.float32, True),
+            (torch.float16, False),
+            (torch.bfloat16, True),
         )
     ),
     Case(
         "histogram_masked",
         count_bins,
         lambda g: {
-            "x": integers(g, 0, 12, 128), "out": torch.zeros(4, 8, dtype=I32), "n": 77, "BLOCK": 32, "BINS": 8
+            "x": integers(g, 0, 12, 128),
+            "out": torch.zeros(4, 8, dtype=I32),
+            "n": 77,
+            "BLOCK": 32,
+            "BINS": 8,
         },
         (4,),
         lambda a: {"out": binned(a["x"], 77, 8)},
@@ -241,7 +254,12 @@ CASES = [
     Case(
         "histogram",
         count_bins_unmasked,
-        lambda g: {"x": integers(g, 0, 16, 128), "out": torch.zeros(4, 16, dtype=I32), "BLOCK": 32, "BINS": 16},
+        lambda g: {
+            "x": integers(g, 0, 16, 128),
+            "out": torch.zeros(4, 16, dtype=I32),
+            "BLOCK": 32,
+            "BINS": 16,
+        },
         (4,),
         lambda a: {"out": binned(a["x"], 128, 16)},
     ),
@@ -266,4 +284,4 @@ CASES = [
         (5,),
         lambda a: {"out": torch.cat([a["x"] * 10, a["x"].sum(1, True).int(), a["x"][:, :1] * 4], 1)},
     ),
-]  # fmt: skip
+]
