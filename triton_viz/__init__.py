@@ -14,13 +14,14 @@ This module is the public API, and nothing else; it never imports gt.
 """
 
 from triton_viz import errors
-from triton_viz.core.client import Client, OpCallbacks
+from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
 from triton_viz.core.config import cfg as config
 from triton_viz.core.trace import clear, launches, load, save, trace
 from triton_viz.visualizer.interface import launch
 
 __all__ = [
     "Client",
+    "ForLoopCallbacks",
     "OpCallbacks",
     "clear",
     "config",

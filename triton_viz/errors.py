@@ -23,6 +23,11 @@ class KernelError(TritonVizError):
 class AccessError(KernelError, IndexError):
     """The kernel touched an address outside its arguments' memory. Nothing was read or written there."""
 
+    def __init__(self, message: str, lane: int | None = None):
+        super().__init__(message)
+        self.lane = lane
+        """Which of the programs that ran together."""
+
 
 class TraceFileError(TritonVizError, ValueError):
     """A file is not a trace, or not one that this release reads."""

@@ -2,13 +2,19 @@
 
 import contextlib
 import dataclasses
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from triton_viz.core import patch
-from triton_viz.core.data import Op, Program, Record, TensorInfo
-from triton_viz.core.memory import Memory
+from triton_viz.core.columns import Programs
+from triton_viz.core.config import cfg
+from triton_viz.core.data import Op, Program, TensorInfo
+from triton_viz.core.launch import AnyRecord
+from triton_viz.core.places import Tensors
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,10 +29,25 @@ class OpCallbacks:
     op_overrider: Callable[..., Any] | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class ForLoopCallbacks:
+    """What a client wants done around a loop of a kernel. A loop is known by its line."""
+
+    before_loop_callback: Callable[[int, int], None] | None = None
+    """Called with the line and the number of iterations."""
+    loop_iter_callback: Callable[[int, int], None] | None = None
+    """Called with the line and the iteration, counted from 0."""
+    after_loop_callback: Callable[[int], None] | None = None
+    """Called with the line."""
+
+
 class Client(ABC):
     """Receives callbacks while a kernel runs, and returns records at the end."""
 
     NAME: ClassVar[str]
+    vectorized: ClassVar[bool] = False
+    """Whether callbacks take all programs of a chunk at once. One client that does not makes the whole launch
+    run one program at a time."""
 
     @abstractmethod
     def pre_run_callback(self, fn: Callable) -> None:
@@ -45,16 +66,43 @@ class Client(ABC):
         """Called once a launch, with the grid's size."""
 
     @abstractmethod
-    def grid_idx_callback(self, grid_idx: Program) -> None:
-        """Called before each program."""
+    def grid_idx_callback(self, grid_idx: Any) -> None:
+        """Called before each program; with a chunk's `Programs`, if the client is vectorized."""
 
     @abstractmethod
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Called once per op type when ops are patched; `OpCallbacks()` ignores the type."""
 
     @abstractmethod
-    def finalize(self) -> list[Record]:
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """Called once when loops are patched; `ForLoopCallbacks()` ignores them."""
+
+    @abstractmethod
+    def finalize(self) -> list[Any]:
         """The records of this launch. Calling it again returns the same."""
+
+    def discard_callback(self) -> None:
+        """Forget all since the last `grid_idx_callback`: those programs are run again, in smaller groups.
+
+        Only a vectorized client is called: programs that run alone never have to be run again.
+        """
+
+    def pre_warmup_callback(self, jit_fn: Callable) -> bool:
+        """Whether the kernel is to be compiled before it runs, so that its ASM can be looked at."""
+        return False
+
+    def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
+        """Called with what the compiler made of the kernel, if it was asked for."""
+
+    def lock_fn(self, fn: F) -> F:
+        """A function of this client that only one thread runs at a time: `cfg.num_sms` may make several."""
+        lock: threading.RLock = self.__dict__.setdefault("_lock", threading.RLock())
+
+        def locked(*args: Any, **kwargs: Any) -> Any:
+            with lock:
+                return fn(*args, **kwargs)
+
+        return locked if cfg.num_sms > 1 else fn  # type: ignore[return-value] - the same signature
 
 
 class ClientManager:
@@ -70,56 +118,76 @@ class ClientManager:
         for client in clients:
             self.clients[client.NAME] = client
 
+    @property
+    def vectorized(self) -> bool:
+        """Whether every client takes many programs at once."""
+        return all(client.vectorized for client in self.clients.values())
+
     @contextlib.contextmanager
     def patch_run(self, fn: Callable, backend: str) -> Iterator[None]:
         """While inside, kernels of this backend run with every op routed through the clients."""
         self._start()
-        for client in self.clients.values():
-            client.pre_run_callback(fn)
+        started: list[Client] = []
         try:
-            with patch.patch_op(backend, self), patch.patch_calls(backend, self):
+            for client in self.clients.values():
+                started.append(client)
+                client.pre_run_callback(fn)
+            with (
+                patch.patch_calls(backend, self),
+                patch.patch_op(backend, self),
+                patch.patch_for_loop(backend, self),
+            ):
                 yield
         finally:
-            for client in self.clients.values():
+            for client in started:
                 client.post_run_callback(fn)
 
-    def finalize(self) -> list[Record]:
+    def finalize(self) -> list[AnyRecord]:
         """All clients' records of this launch."""
         return [record for client in self.clients.values() for record in client.finalize()]
 
     # --- what a DSL reports while a kernel runs ---
 
     def _start(self) -> None:
-        self.tensors: list[TensorInfo] = []
+        self.named: list[TensorInfo] = []
+        self.tensors = Tensors([])
         self.grid: Program = (0, 0, 0)
-        self.program: Program | None = None
-        self.memory = Memory([])
+        self.adopted: Callable[[], list[TensorInfo]] = list
+        """The tensors that are no arguments, but that pointers in memory led to."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """An argument of the launch. Tensors become the memory that the kernel may touch."""
-        self.tensors += [TensorInfo.of(path, tensor) for path, tensor in _tensors_in(name, arg)]
+        self.named += [TensorInfo.of(path, tensor) for path, tensor in tensors_in(name, arg)]
         for client in self.clients.values():
             client.arg_callback(name, arg)
 
     def grid_callback(self, grid: Program) -> None:
         """The grid's size; all arguments have been reported."""
-        self.grid, self.memory = grid, Memory(self.tensors)
+        self.grid, self.tensors = grid, Tensors(self.named)
         for client in self.clients.values():
             client.grid_callback(grid)
 
-    def grid_idx_callback(self, grid_idx: Program) -> None:
-        """The program that runs next."""
-        self.program = grid_idx
+    def all_tensors(self) -> list[TensorInfo]:
+        """The launch's tensors: its arguments', and those that its pointers led to."""
+        return [*self.named, *self.adopted()]
+
+    def grid_idx_callback(self, programs: Programs) -> None:
+        """The programs that run next."""
         for client in self.clients.values():
-            client.grid_idx_callback(grid_idx)
+            client.grid_idx_callback(programs if client.vectorized else programs.only())
+
+    def discard_callback(self) -> None:
+        """What was reported since is void: these programs run again."""
+        for client in self.clients.values():
+            client.discard_callback()
 
 
-def _tensors_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:
+def tensors_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:
     """An argument's tensors: itself, a tuple's members (`x[0]`), the one behind a descriptor or wrapper."""
     if isinstance(arg, tuple | list):
         for position, member in enumerate(arg):
-            yield from _tensors_in(f"{name}[{position}]", member)
-    elif hasattr(arg, "base"):
-        yield from _tensors_in(name, arg.base)
-    elif hasattr(arg, "data_ptr"):
+            yield from tensors_in(f"{name}[{position}]", member)
+    elif hasattr(arg, "base") and not hasattr(arg, "untyped_storage"):
+        yield from tensors_in(name, arg.base)
+    elif hasattr(arg, "untyped_storage"):
         yield name, arg

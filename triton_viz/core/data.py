@@ -1,18 +1,14 @@
-"""What a trace is made of: launches, and in each the records of what its programs did.
+"""What a trace is made of: the tensors of a launch, and the ops that its programs executed.
 
 Everything here is plain data and survives a trip through a file.
 """
 
-import itertools
 import math
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from triton_viz.errors import TraceFileError
-
-FORMAT = "tapestry trace 1"
 
 Program = tuple[int, int, int]
 """Which program of the grid: its index along x, y and z."""
@@ -71,22 +67,40 @@ class TensorInfo(msgspec.Struct, frozen=True):
         return np.where(inside & (left == 0), position, -1)
 
 
+OPS: dict[str, type["Op"]] = {}
+"""Each kind of op by the name that records, files and the page know it by. A new subclass of `Op` adds itself."""
+
+
 class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """One op that one program executed. A subclass says which, and what it did."""
 
     program: Program
     call_path: tuple[Site, ...]
     """Where in the source, the kernel's own line first, then the functions it called."""
+    iterations: tuple[tuple[int, int], ...] = ()
+    """For each loop around it, outermost first: the loop's line, and which iteration this is."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        OPS[cls.__name__] = cls
+
+    def at(self, program: Program) -> "Op | None":
+        """Itself, if it is this program's."""
+        return self if self.program == program else None
 
 
 class Access(Op, frozen=True, tag=True, kw_only=True):
     """Elements of a tensor that were touched. Where the mask is false nothing was."""
 
     tensor: str
-    """Its name in the kernel; empty if the mask is false everywhere."""
+    """Its name in the kernel; empty if the mask is false everywhere. Several, if one op reached into several."""
     offsets: np.ndarray
-    """The distance of each element from the tensor's first, in elements; the block's shape."""
+    """The distance of each element from its tensor's first, in elements; the block's shape."""
     mask: np.ndarray
+    values: np.ndarray | None = None
+    """What was read or written, if that was asked for."""
+    tensors: tuple[str, ...] = ()
+    """If the op reached into several tensors: their names, and in `which` the one of each element."""
+    which: np.ndarray | None = None
 
 
 class Load(Access, frozen=True, tag=True, kw_only=True):
@@ -100,6 +114,9 @@ class Store(Access, frozen=True, tag=True, kw_only=True):
 class Atomic(Access, frozen=True, tag=True, kw_only=True):
     """Elements read, changed and written in one step."""
 
+    operation: str = ""
+    """add, max, xchg, cas, ..."""
+
 
 class Dot(Op, frozen=True, tag=True, kw_only=True):
     """A product of two tiles."""
@@ -109,66 +126,34 @@ class Dot(Op, frozen=True, tag=True, kw_only=True):
     result: tuple[int, ...]
 
 
-Record = Load | Store | Atomic | Dot
-_launches = itertools.count()
+class Reduce(Op, frozen=True, tag=True, kw_only=True):
+    """An axis combined away: a sum, a maximum, ..."""
+
+    combine: str
+    axis: int | None
+    input: tuple[int, ...]
+    result: tuple[int, ...]
 
 
-class Launch(msgspec.Struct, kw_only=True):
-    """One run of one kernel."""
+class Scan(Op, frozen=True, tag=True, kw_only=True):
+    """A running combination along an axis."""
 
-    id: int = msgspec.field(default_factory=lambda: next(_launches))
-    kernel: str
-    file: str
-    first_line: int
-    source: str
-    grid: Program
-    tensors: tuple[TensorInfo, ...]
-    records: list[Record]
+    combine: str
+    axis: int
+    input: tuple[int, ...]
+    reverse: bool = False
 
 
-class _Header(msgspec.Struct):
-    format: str
+class Compute(Op, frozen=True, tag=True, kw_only=True):
+    """Arithmetic, a cast, a change of shape."""
+
+    name: str
+    inputs: tuple[tuple[int, ...], ...]
+    result: tuple[int, ...]
 
 
-class _Trace(_Header):
-    launches: list[Launch]
+class Other(Op, frozen=True, tag=True, kw_only=True):
+    """An op that the registry does not know."""
 
-
-def save(launches: list[Launch], path: str) -> None:
-    """Write launches to one file."""
-    with open(path, "wb") as file:  # noqa: PTH123
-        file.write(msgspec.msgpack.encode(_Trace(FORMAT, launches), enc_hook=_encode_array))
-
-
-def load(path: str) -> list[Launch]:
-    """Read the launches of a file that `save` wrote."""
-    with open(path, "rb") as file:  # noqa: PTH123
-        data = file.read()
-    try:
-        header = msgspec.msgpack.decode(data, type=_Header)
-        if header.format != FORMAT:
-            raise TraceFileError(f"{path} holds a {header.format!r}, and this release reads {FORMAT!r}")
-        trace = msgspec.msgpack.decode(data, type=_Trace, dec_hook=_decode_array)
-    except (msgspec.MsgspecError, ValueError, TypeError) as error:
-        if isinstance(error, TraceFileError):
-            raise
-        raise TraceFileError(f"{path} is not a trace file, or is damaged: {error}") from error
-    for launch in trace.launches:
-        launch.id = next(_launches)  # an id means something in one program only
-        for record in launch.records:
-            if isinstance(record, Access) and record.offsets.shape != record.mask.shape:
-                raise TraceFileError(f"{path} is damaged: a mask of {launch.kernel} does not fit its offsets")
-    return trace.launches
-
-
-def _encode_array(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    raise NotImplementedError(f"a trace cannot hold a {type(value).__name__}")
-
-
-def _decode_array(type: type, value: Any) -> np.ndarray:
-    dtype, shape, data = value
-    if np.dtype(dtype).kind not in "biuf":
-        raise ValueError(f"an array of {dtype}")
-    return np.frombuffer(data, dtype).reshape(shape)
+    name: str
+    inputs: tuple[tuple[int, ...], ...]

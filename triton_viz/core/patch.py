@@ -4,44 +4,73 @@ A patch scope is entered at the outermost kernel only, and is always left again,
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from triton_viz.core.attributes import set_attribute
 from triton_viz.core.data import Op
 from triton_viz.dsls import OPERATION_REGISTRY
-from triton_viz.dsls.base import Adapter
+from triton_viz.dsls.base import Accessed, Adapter
 
 if TYPE_CHECKING:
-    from triton_viz.core.client import ClientManager
+    from triton_viz.core.client import Client, ClientManager
 
 
 class PatchOp:
-    """Stands in for one op: adapter, callbacks before, the op or its overrider, callbacks after."""
+    """Stands in for one op: adapter, callbacks before, the op or its overrider, callbacks after.
+
+    It is an attribute of the builder's class, so it is called with the builder first, as the op would be.
+    """
 
     def __init__(self, original: Callable, op_type: type[Op], adapter: Adapter, manager: "ClientManager"):
         self.adapter = adapter
         self.manager = manager
-        callbacks = [client.register_op_callback(op_type) for client in manager.clients.values()]
-        self.before = [c.before_callback for c in callbacks if c.before_callback]
-        self.after = [c.after_callback for c in callbacks if c.after_callback]
+        self._original = original
+        callbacks = [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
+        self.before = [_for(client, c.before_callback) for client, c in callbacks if c.before_callback]
+        self.after = [_for(client, c.after_callback) for client, c in callbacks if c.after_callback]
         # One client may do without real data only if every client can.
-        overriders = [c.op_overrider for c in callbacks if c.op_overrider]
-        self._run = overriders[-1] if overriders and len(overriders) == len(callbacks) else original
+        overriders = [c.op_overrider for _, c in callbacks if c.op_overrider]
+        self._overrider = overriders[-1] if overriders and len(overriders) == len(callbacks) else None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    @property
+    def wanted(self) -> bool:
+        """Whether any client asked for this op."""
+        return bool(self.before or self.after or self._overrider)
+
+    def __get__(self, builder: Any, owner: type | None = None) -> Any:
+        return self if builder is None else functools.partial(self, builder)
+
+    def __call__(self, builder: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the op, with its own arguments."""
-        standard = self.adapter(*args, **kwargs)
-        if "addresses" in standard:
+        standard = self.adapter(builder, *args, **kwargs)
+        if isinstance(accessed := standard.get("accessed"), Accessed):
             # Here, for all clients at once, and before the op: an address that is nobody's is never touched.
-            addresses, width = standard.pop("addresses"), standard.pop("width")
-            found = self.manager.memory.locate(addresses, standard["mask"], width)
-            standard["tensor"], standard["offsets"] = found
+            accessed.locate(self.manager.tensors)
         for callback in self.before:
-            callback(**standard)
-        result = self._run(*args, **kwargs)
+            callback(standard)
+        if self._overrider is not None:
+            result = self._overrider(*args, **kwargs)
+        else:
+            result = self._original(builder, *args, **kwargs)
         for callback in self.after:
-            callback(result=result, **standard)
+            callback({**standard, "result": result})
         return result
+
+
+def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str, Any]], None]:
+    """A callback, called with what its client takes: all lanes at once, or plain arrays of one program."""
+    if client.vectorized:
+        return lambda standard: callback(**standard)
+
+    def one_program(standard: dict[str, Any]) -> None:
+        plain = {name: value for name, value in standard.items() if name != "accessed"}
+        if (accessed := standard.get("accessed")) is not None:
+            plain |= accessed.of_one_program()
+        callback(**plain)
+
+    return one_program
 
 
 @contextlib.contextmanager
@@ -51,27 +80,21 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name, (op_type, adapter) in dsl.operations.items():
             patched = PatchOp(getattr(dsl.namespace, name), op_type, adapter, manager)
-            stack.enter_context(set_attribute(dsl.namespace, name, patched))
+            if patched.wanted:
+                stack.enter_context(set_attribute(dsl.namespace, name, patched))
+        yield
+
+
+@contextlib.contextmanager
+def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
+    """While inside, loops of kernels call the clients that asked for them."""
+    callbacks = [client.register_for_loop_callback() for client in manager.clients.values()]
+    with OPERATION_REGISTRY[backend].patch_loops(callbacks):
         yield
 
 
 @contextlib.contextmanager
 def patch_calls(backend: str, manager: "ClientManager") -> Iterator[None]:
-    """While inside, launches report arguments, grid and programs, and kernels can call each other."""
+    """While inside, kernels of this backend run on our executor, and can call each other."""
     with OPERATION_REGISTRY[backend].patch_calls(manager):
         yield
-
-
-@contextlib.contextmanager
-def set_attribute(owner: object, name: str, value: Any) -> Iterator[None]:
-    """Set an attribute for a while. One that came from the class is removed again, not copied down."""
-    own = name in vars(owner)
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if own:
-            setattr(owner, name, before)
-        else:
-            delattr(owner, name)

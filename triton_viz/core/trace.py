@@ -1,8 +1,8 @@
-"""`trace`: wrap a kernel so that running it leaves a `Launch` behind."""
+"""`trace`: wrap a kernel, or all kernels for a while, so that running one leaves a `Launch` behind."""
 
+import contextlib
 import inspect
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -12,11 +12,14 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from triton_viz.clients import Tracer
-from triton_viz.core import data
+from triton_viz.core import launch as launch_files
+from triton_viz.core.attributes import set_attribute
 from triton_viz.core.client import Client, ClientManager
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Launch, TensorInfo
-from triton_viz.dsls.triton import rewritten
+from triton_viz.core.launch import Launch
+from triton_viz.dsls.triton import machine, standins
+from triton_viz.dsls.triton.run import run
+from triton_viz.dsls.triton.wrappers import Unwrapped, unwrap
 from triton_viz.errors import KernelError, TritonVizError, UnsupportedError
 
 launches: list[Launch] = []
@@ -25,31 +28,54 @@ launches: list[Launch] = []
 _one_launch_at_a_time = threading.RLock()
 """Patches are the whole process's, so launches take turns. A client may launch from a callback."""
 
-_NO_WRAPPERS = "Autotuned and heuristics-wrapped kernels cannot be traced yet: trace the plain kernel."
-
 ClientLike = str | Client | type[Client]
 
 
-def trace(
-    client: ClientLike | Sequence[ClientLike] = "tracer", backend: str = "triton"
-) -> Callable[[Any], Any]:
-    """A decorator that makes a kernel leave records of what it does.
+class trace(contextlib.ContextDecorator):  # noqa: N801 - users call it as a function
+    """Makes kernels leave records of what they do. Over a kernel it is a decorator:
 
     >>> @triton_viz.trace("tracer")
     ... @triton.jit
     ... def kernel(...): ...
 
-    The kernel runs on the CPU, with or without a GPU, and with or without TRITON_INTERPRET=1.
+    In a `with` it is for all kernels that anybody launches inside, such as a library's:
+
+    >>> with triton_viz.trace("tracer"):
+    ...     some_library.rms_norm(x)
+
+    Kernels run on the CPU, with or without a GPU, and with or without TRITON_INTERPRET=1. Without a client
+    (`trace(())`) they just run.
     """
-    if backend != "triton":
-        raise UnsupportedError(f"no backend is called {backend!r}; there is 'triton'")
-    one = isinstance(client, str | Client | type)
-    clients = [_normalize_client(c) for c in ([client] if one else client)]
 
-    def wrap(kernel: Any) -> Any:
-        return TritonTrace(kernel, clients) if cfg.enabled else kernel
+    def __init__(self, client: ClientLike | Sequence[ClientLike] = "tracer", backend: str = "triton"):
+        if backend != "triton":
+            raise UnsupportedError(f"no backend is called {backend!r}; there is 'triton'")
+        one = isinstance(client, str | Client | type)
+        self.clients = [_normalize_client(c) for c in ([client] if one else client)]  # type: ignore[union-attr]
+        self._scopes: list[contextlib.ExitStack] = []
+        if cfg.enabled:
+            standins.install()
 
-    return wrap
+    def __call__(self, kernel: Any) -> Any:
+        """The kernel, traced."""
+        return TritonTrace(kernel, self.clients) if cfg.enabled else kernel
+
+    def __enter__(self) -> "trace":
+        scope = contextlib.ExitStack()
+        if cfg.enabled:
+            manager = ClientManager(self.clients)
+
+            def traced_run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+                if not warmup:
+                    _launch(unwrap(kernel), manager, grid, args, kwargs)
+
+            for kind in (JITFunction, InterpretedFunction):
+                scope.enter_context(set_attribute(kind, "run", traced_run))
+        self._scopes.append(scope)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._scopes.pop().close()
 
 
 def _normalize_client(client: ClientLike) -> Client:
@@ -67,96 +93,109 @@ class TritonTrace(KernelInterface):
     """A Triton kernel that leaves a `Launch` each time it runs."""
 
     def __init__(self, kernel: Any, clients: Sequence[Client]):
-        if not isinstance(kernel, JITFunction | InterpretedFunction):
-            raise UnsupportedError(
-                f"trace wraps a @triton.jit function, not {type(kernel).__name__}: write @triton_viz.trace() "
-                f"above @triton.jit. {_NO_WRAPPERS}"
-            )
-        self.jit_fn = kernel
-        self.fn: Callable = kernel.fn
+        if isinstance(kernel, TritonTrace):  # several traces: all of their clients
+            clients = [*kernel.client_manager.clients.values(), *clients]
+            kernel = kernel.kernel
+        try:
+            self._unwrapped = unwrap(kernel)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"trace: {error}. Write @triton_viz.trace() above @triton.jit.") from None
+        self.kernel = kernel
+        """What was decorated: the kernel, or autotune or heuristics around it."""
+        self.jit_fn = self._unwrapped.kernel
+        self.fn: Callable = self._unwrapped.fn
         self.interpreted_fn = InterpretedFunction(self.fn)
         self.client_manager = ClientManager(clients)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the kernel itself has: `arg_names` (for a wrapper above), `configs`, `best_config`, ..."""
+        if name in ("kernel", "jit_fn"):
+            raise AttributeError(name)
+        return getattr(self.kernel, name)
 
     @property
     def __name__(self) -> str:
         return self.fn.__name__
 
-    @property
-    def arg_names(self) -> list[str]:
-        """What @triton.autotune and @triton.heuristics ask for first."""
-        raise UnsupportedError(_NO_WRAPPERS)
-
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         """Run all programs of a grid, and append a `Launch`. `kernel[grid](...)` calls this."""
         if warmup:
-            return
-        with _one_launch_at_a_time:
-            launches.append(self._launch(_normalize_grid(grid), args, kwargs))
+            return self._warmup(args, grid, kwargs)
+        self._warm_up_for_clients(args, grid, kwargs)
+        _launch(self._unwrapped, self.client_manager, grid, args, kwargs)
+        return None
 
-    def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Launch:
-        manager = self.client_manager
-        with manager.patch_run(self.fn, "triton"):
-            try:
-                self.interpreted_fn.run(*args, grid=grid, warmup=False, **kwargs)
-            except Exception as error:
-                # Before the first program it is the caller's mistake, such as a missing argument.
-                if manager.program is None:
-                    raise
-                raise self._explain(error) from (error.__cause__ or error)
-        _warn_of_narrow_floats(manager.tensors)
-        lines, first_line = inspect.getsourcelines(self.fn)
-        return Launch(
-            kernel=self.__name__,
-            file=inspect.getfile(self.fn),
-            first_line=first_line,
-            source="".join(lines),
-            grid=manager.grid,
-            tensors=tuple(manager.tensors),
-            records=manager.finalize(),
-        )
+    def _warm_up_for_clients(self, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> None:
+        wanting = [c for c in self.client_manager.clients.values() if c.pre_warmup_callback(self.jit_fn)]
+        if wanting:
+            compiled = self._warmup(args, grid, kwargs)
+            for client in wanting:
+                client.post_warmup_callback(self.jit_fn, compiled)
+
+    def _warmup(self, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> Any:
+        """What Triton's compiler makes of the kernel, where it can compile for a GPU that is here."""
+        if not isinstance(self.jit_fn, JITFunction) or not standins.driver_is_active():
+            return None
+        return self.kernel.run(*args, grid=grid, warmup=True, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Called by another kernel, this is a plain device function: `run()` is for grids."""
-        return rewritten(self.fn)(*args, **kwargs)
-
-    def _explain(self, error: Exception) -> TritonVizError:
-        original = error
-        while original.__cause__ is not None:  # the interpreter wraps what it catches
-            original = original.__cause__
-        kind = type(original) if isinstance(original, TritonVizError) else KernelError
-        name = "" if isinstance(original, TritonVizError) else f"{type(original).__name__}: "
-        where = _deepest_line(original.__traceback__, inspect.getfile(self.fn))
-        return kind(f"{where}kernel {self.__name__}, program {self.client_manager.program}: {name}{original}")
+        return machine.current().flow.call(self.jit_fn, *args, **kwargs)
 
 
-def _warn_of_narrow_floats(tensors: Sequence[TensorInfo]) -> None:
-    narrow = {t.dtype for t in tensors if t.dtype == "bfloat16" or t.dtype.startswith("float8")}
-    if narrow:
-        warnings.warn(
-            f"Triton's interpreter computes with the raw bits of {', '.join(sorted(narrow))}: where the "
-            "kernel does arithmetic in it, results are wrong. Loads and stores are right.",
-            stacklevel=5,
+def _launch(
+    kernel: Unwrapped, manager: ClientManager, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Run a kernel with a manager's clients, and append the launch if it has any."""
+    with _one_launch_at_a_time:
+        call = kernel.resolve(args, kwargs, grid)
+        with manager.patch_run(call.fn, "triton"):
+            try:
+                run(call, grid, manager)
+            except Exception as error:
+                raise _explain(error, call.fn) from (error.__cause__ or error)
+        if not manager.clients:
+            return
+        lines, first_line = inspect.getsourcelines(call.fn)
+        launches.append(
+            Launch(
+                kernel=call.fn.__name__,
+                file=inspect.getfile(call.fn),
+                first_line=first_line,
+                source="".join(lines),
+                grid=manager.grid,
+                tensors=tuple(manager.all_tensors()),
+                records=manager.finalize(),
+            )
         )
 
 
-def _normalize_grid(grid: Any) -> Any:
-    if callable(grid):
-        return lambda args: _normalize_grid(grid(args))
-    if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= 3:
-        raise UnsupportedError(f"a grid is one to three sizes, or a function that gives them, not {grid!r}")
-    if not all(isinstance(n, int) and n >= 0 for n in grid):
-        raise UnsupportedError(f"a grid's sizes are whole numbers, not {grid!r}")
-    return tuple(grid)
+def _explain(error: Exception, fn: Callable) -> Exception:
+    """An error of a kernel with the kernel's name, the program and the line; one of its caller as it is."""
+    where, in_kernel = _deepest_line(error.__traceback__, fn)
+    if isinstance(error, TritonVizError) and not in_kernel:
+        return error
+    if not in_kernel:
+        return error
+    kind = type(error) if isinstance(error, TritonVizError) else KernelError
+    name = "" if isinstance(error, TritonVizError) else f"{type(error).__name__}: "
+    program = machine.current().program_of(getattr(error, "lane", None))
+    return kind(f"{where}: kernel {fn.__name__}, {program}: {name}{error}")
 
 
-def _deepest_line(traceback: TracebackType | None, file: str) -> str:
-    """`file:line: ` of the last frame in the kernel's file, where the user should look."""
-    where = ""
+def _deepest_line(traceback: TracebackType | None, fn: Callable) -> tuple[str, bool]:
+    """`file:line` of the last frame in the kernel's file, where the user should look; whether there is one."""
+    where, found = inspect.getfile(fn), False
+    file = fn.__code__.co_filename
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == file:
-            where = f"{file}:{traceback.tb_lineno}: "
+        if found and traceback.tb_frame.f_code.co_filename == file:
+            where = f"{file}:{traceback.tb_lineno}"
+        elif (
+            traceback.tb_frame.f_code.co_filename == file and traceback.tb_frame.f_code.co_name == fn.__name__
+        ):
+            where, found = f"{file}:{traceback.tb_lineno}", True
         traceback = traceback.tb_next
-    return where
+    return where, found
 
 
 def clear() -> None:
@@ -166,12 +205,12 @@ def clear() -> None:
 
 def save(path: str | Path) -> None:
     """Write all launches to one file."""
-    data.save(launches, str(path))
+    launch_files.save(launches, str(path))
 
 
 def load(path: str | Path, append: bool = False) -> None:
     """Read launches from a file that `save` wrote, in place of those in memory or after them."""
-    loaded = data.load(str(path))
+    loaded = launch_files.load(str(path))
     if not append:
         clear()
     launches.extend(loaded)

@@ -2,20 +2,55 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from triton_viz.core.columns import Places, Programs
 from triton_viz.core.data import Op
+from triton_viz.core.grid.memory import Mask, Memory
+from triton_viz.core.grid.value import Value
+from triton_viz.core.places import Tensors, places_of
 
 if TYPE_CHECKING:
-    from triton_viz.core.client import ClientManager
+    from triton_viz.core.client import ClientManager, ForLoopCallbacks
 
 Adapter = Callable[..., dict[str, Any]]
-"""From an op's own arguments to the standardized ones that callbacks receive.
+"""From a builder and an op's own arguments to the standardized ones that callbacks receive.
 
-Raw `addresses`, the `width` of each access in bytes and a `mask` reach callbacks as `tensor`, `offsets` and
-`mask`: the core looks them up.
+What touches memory has an `accessed`. A vectorized client receives it as it is; any other client receives
+`tensor`, `offsets` and `mask` instead, as plain arrays of its one program.
 """
+
+
+class Accessed:
+    """An op's pointers and mask, over lanes. Which elements these are is found out when asked for."""
+
+    def __init__(self, pointers: Value, mask: Mask, width: int, memory: Memory):
+        self.pointers, self.mask, self.width = pointers, mask, width
+        self._memory = memory
+        self._tensors = Tensors([])
+
+    def locate(self, tensors: Tensors) -> None:
+        """Say among which tensors to look."""
+        self._tensors = tensors
+
+    @cached_property
+    def places(self) -> Places:
+        """The elements, for each lane."""
+        known = self._tensors
+        if self._memory.adopted:  # tensors that pointers in memory lead to
+            known = Tensors([*known.tensors, *self._memory.adopted])
+        return places_of(self.pointers, self.mask, self.width, known)
+
+    def of_one_program(self) -> dict[str, Any]:
+        """The only program's tensor (None if it touches nothing, or nothing of ours), offsets and mask."""
+        found = self.places.at(0)
+        by_name = {tensor.name: tensor for tensor in (*self._tensors.tensors, *self._memory.adopted)}
+        offsets: np.ndarray = found["offsets"]
+        return {"tensor": by_name.get(found["tensor"]), "offsets": offsets, "mask": found["mask"]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,8 +59,21 @@ class DSL:
 
     name: str
     namespace: object
-    """The object whose attributes are the ops."""
+    """The class whose attributes are the ops."""
     operations: dict[str, tuple[type[Op], Adapter]]
     """For each op by attribute name: the type of its record, and its adapter."""
     patch_calls: Callable[["ClientManager"], contextlib.AbstractContextManager[None]]
-    """Report a launch to the manager, and let kernels call each other, while inside."""
+    """Run kernels on our executor, and let them call each other, while inside."""
+    patch_loops: Callable[[Sequence["ForLoopCallbacks"]], contextlib.AbstractContextManager[None]]
+    """Report loops to these callbacks, while inside."""
+    here: Callable[[], "Here"]
+    """Where the op is that is being executed on this thread."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Here:
+    """Where in a launch an op is: which programs, and which iteration of which loops."""
+
+    programs: Programs
+    """Those that run it: the active lanes of a chunk."""
+    iterations: tuple[tuple[int, int], ...]

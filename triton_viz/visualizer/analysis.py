@@ -1,9 +1,13 @@
 """Simple measures over a launch's records."""
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from triton_viz.core.data import Access, Launch, Record
+import numpy as np
+
+from triton_viz.core.columns import Record
+from triton_viz.core.data import Access
+from triton_viz.core.launch import AnyRecord, Launch
 
 
 class Traffic(TypedDict):
@@ -17,20 +21,54 @@ class Traffic(TypedDict):
     bytes: int
 
 
-def analyze_records(launch: Launch, records: Iterable[Record]) -> list[Traffic]:
+def analyze_records(launch: Launch, records: Iterable[AnyRecord]) -> list[Traffic]:
     """The traffic of each tensor, each kind of access apart, in order of first use."""
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[tuple[str, str], Traffic] = {}
+
+    def add(kind: str, tensor: str, ops: int, elements: int, masked: int) -> None:
+        new = Traffic(type=kind, tensor=tensor, ops=0, elements=0, masked=0, bytes=0)
+        row = table.setdefault((kind, tensor), new)
+        row["ops"] += ops
+        row["elements"] += elements
+        row["masked"] += masked
+        row["bytes"] += elements * itemsize.get(tensor, 0)
+
     for record in records:
-        if not isinstance(record, Access):
-            continue
-        kind, tensor = type(record).__name__, record.tensor
-        row = table.setdefault(
-            (kind, tensor), Traffic(type=kind, tensor=tensor, ops=0, elements=0, masked=0, bytes=0)
-        )
-        active = int(record.mask.sum())
-        row["ops"] += 1
-        row["elements"] += active
-        row["masked"] += record.mask.size - active
-        row["bytes"] += active * itemsize.get(tensor, 0)
+        if isinstance(record, Access):
+            active = int(record.mask.sum())
+            add(type(record).__name__, record.tensor, 1, active, record.mask.size - active)
+        elif isinstance(record, Record) and record.places is not None:
+            for tensor, ops, elements, masked in _by_tensor(record):
+                add(record.kind, tensor, ops, elements, masked)
     return list(table.values())
+
+
+def _by_tensor(record: Record) -> Iterable[tuple[str, int, int, int]]:
+    """For each tensor of a record: how many programs accessed it, and elements touched and masked off."""
+    places: Any = record.places
+    lanes = record.programs.lanes
+    ran = np.ones(lanes, bool) if record.programs.active is None else record.programs.active
+    size = int(np.prod(places.shape, dtype=np.int64))
+    touched = places.touched(lanes)
+    idle = ran & (touched == 0)
+    if idle.any():
+        yield "", int(idle.sum()), 0, int(idle.sum()) * size
+    busy = ran & (touched > 0)
+    if places.which is None or places.which.ndim > 1:
+        if busy.any() and places.tensors:
+            if places.which is None:
+                count = int(touched[busy].sum())
+                yield places.tensors[0], int(busy.sum()), count, int(busy.sum()) * size - count
+            else:
+                which = np.broadcast_to(places.which, (lanes, *places.shape))[busy]
+                for number, name in enumerate(places.tensors):
+                    if count := int((which == number).sum()):
+                        yield name, int(busy.sum()), count, 0
+        return
+    which = np.broadcast_to(places.which, (lanes,))
+    for number, name in enumerate(places.tensors):
+        mine = busy & (which == number)
+        if mine.any():
+            count = int(touched[mine].sum())
+            yield name, int(mine.sum()), count, int(mine.sum()) * size - count

@@ -1,4 +1,4 @@
-"""The tracer: a record of every access and every dot of every program."""
+"""The tracer: a record of every access, product, reduction and scan, for all programs that ran it together."""
 
 import functools
 from collections.abc import Callable
@@ -7,22 +7,35 @@ from typing import Any, ClassVar
 import numpy as np
 
 from triton_viz.clients.utils import kernel_call_path
-from triton_viz.core.client import Client, OpCallbacks
-from triton_viz.core.data import Access, Dot, Op, Program, Record, TensorInfo
+from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
+from triton_viz.core.columns import Programs, Record
+from triton_viz.core.config import cfg
+from triton_viz.core.data import Access, Compute, Load, Op, Program
+from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.dsls.base import Accessed
 
 
 class Tracer(Client):
-    """Records what each program did, on which elements of which tensor."""
+    """Records what each program did, on which elements of which tensor.
+
+    With `values`, also what was read and written. With `arithmetic`, also every other op; without, only those
+    that are not known to be arithmetic.
+    """
 
     NAME: ClassVar[str] = "tracer"
+    vectorized: ClassVar[bool] = True
 
-    def __init__(self) -> None:
-        self._records: list[Any] = []
+    def __init__(self, values: bool | None = None, arithmetic: bool = False, backend: str = "triton") -> None:
+        self._values, self._arithmetic = values, arithmetic
+        self._here = OPERATION_REGISTRY[backend].here
+        self._records: list[Record] = []
 
     def pre_run_callback(self, fn: Callable) -> None:
         """Start over for a new launch."""
         self._kernel = fn
         self._records = []
+        self._began = 0
+        self._keep_values = cfg.values if self._values is None else self._values
 
     def post_run_callback(self, fn: Callable) -> None:
         """Nothing to clean up."""
@@ -33,34 +46,60 @@ class Tracer(Client):
     def grid_callback(self, grid: Program) -> None:
         """So does the grid."""
 
-    def grid_idx_callback(self, grid_idx: Program) -> None:
-        """Remember whose ops come next."""
-        self._program = grid_idx
+    def grid_idx_callback(self, grid_idx: Programs) -> None:
+        """Remember where these programs' records begin."""
+        self._began = len(self._records)
+
+    def discard_callback(self) -> None:
+        """Drop the records of programs that will run again."""
+        del self._records[self._began :]
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Record accesses and dots, before they happen: a load then stands before what it led to."""
+        """Record ops once they happened: one that fails is not recorded."""
         if issubclass(op_type, Access):
-            return OpCallbacks(before_callback=functools.partial(self._access, op_type))
-        return OpCallbacks(before_callback=self._dot if op_type is Dot else None)
+            return OpCallbacks(after_callback=functools.partial(self._access, op_type))
+        if op_type is Compute:
+            return OpCallbacks(after_callback=self._compute if self._arithmetic else None)
+        return OpCallbacks(after_callback=functools.partial(self._other, op_type.__name__))
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """Records say themselves in which iteration they are."""
+        return ForLoopCallbacks()
 
     def finalize(self) -> list[Record]:
         """The records of this launch."""
         return self._records
 
     def _access(
-        self, kind: type[Access], tensor: TensorInfo | None, offsets: np.ndarray, mask: np.ndarray
+        self,
+        kind: type[Access],
+        accessed: Accessed,
+        values: Any = None,
+        result: Any = None,
+        operation: str | None = None,
     ) -> None:
-        record = kind(
-            program=self._program,
-            call_path=kernel_call_path(self._kernel),
-            tensor=tensor.name if tensor else "",
-            offsets=offsets,
-            mask=mask.copy(),
-        )
-        self._records.append(record)
+        shown = result if kind is Load else values
+        kept: np.ndarray | None = shown.data if self._keep_values and shown is not None else None
+        detail = {} if operation is None else {"operation": operation}
+        self._add(kind.__name__, detail, places=accessed.places, values=kept)
 
-    def _dot(self, left: tuple[int, ...], right: tuple[int, ...], output: tuple[int, ...]) -> None:
-        path = kernel_call_path(self._kernel)
+    def _other(self, kind: str, result: Any = None, **detail: Any) -> None:
+        if "output" in detail:
+            detail["result"] = detail.pop("output")
+        self._add(kind, detail)
+
+    def _compute(self, result: Any = None, **detail: Any) -> None:
+        self._add("Compute", {**detail, "result": getattr(result, "shape", ())})
+
+    def _add(self, kind: str, detail: dict[str, Any], **columns: Any) -> None:
+        here = self._here()
         self._records.append(
-            Dot(program=self._program, call_path=path, left=left, right=right, result=output)
+            Record(
+                kind=kind,
+                programs=here.programs,
+                call_path=kernel_call_path(self._kernel),
+                iterations=here.iterations,
+                detail=detail,
+                **columns,
+            )
         )

@@ -1,0 +1,312 @@
+"""Ops that touch memory: loads, stores, atomics, and descriptors, which lead to loads and stores."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import triton.language as tl
+
+from triton_viz.core.grid import atomics, floats
+from triton_viz.core.grid.affine import Affine, Box
+from triton_viz.core.grid.lanes import RunOneByOne
+from triton_viz.core.grid.memory import Memory, effective
+from triton_viz.core.grid.value import Value
+from triton_viz.dsls.triton.types import ADDRESS, NARROW, stored, width
+
+if TYPE_CHECKING:
+    from triton_viz.core.grid.lanes import Lanes
+
+
+class Descriptor:
+    """A tensor descriptor or block pointer: a base, and for each axis a size, a stride and a block size."""
+
+    def __init__(
+        self,
+        base: Value,
+        shape: list[Value],
+        strides: list[Value],
+        block: list[int],
+        padding: Any = None,
+        offsets: list[Value] | None = None,
+    ):
+        self.base, self.shape, self.strides = base, shape, strides
+        self.block = tuple(int(n) for n in block)
+        self.padding = padding
+        self.offsets = offsets
+        """Where a block pointer points to; a descriptor is told with each access."""
+        self.round_f32_to_tf32 = False
+
+    def pointers(self, offsets: list[Value], checked: tuple[int, ...] | None = None) -> tuple[Value, Value]:
+        """The addresses of a block, and which of them are inside along the checked axes (None: all)."""
+        size = width(self.base.dtype)
+        base = self.base.data.astype(np.int64)
+        bounds: list[Any] = []
+        steps = []
+        for axis, (offset, stride) in enumerate(zip(offsets, self.strides, strict=True)):
+            by = stride.data.astype(np.int64)
+            if len(by) > 1 and (by == by[0]).all():
+                by = by[:1]
+            if len(by) > 1:
+                return self._gathered(offsets, checked)
+            start = offset.data.astype(np.int64)
+            base = base + start * (by * size)
+            steps.append(int(by[0]) * size)
+            if checked is None or axis in checked:
+                limit = self.shape[axis].data.astype(np.int64)
+                n = self.block[axis]
+                low, high = np.clip(-start, 0, n), np.clip(limit - start, 0, n)
+                inside = low.max() == 0 and high.min() == n
+                bounds.append(None if inside else np.broadcast_arrays(low, high))
+            else:
+                bounds.append(None)
+        form = Affine(base, tuple(steps), self.block, 0, 0)
+        mask = Box(tuple(b if b is None else (b[0], b[1]) for b in bounds), self.block)
+        return Value(None, self.base.dtype, affine=form, kind=ADDRESS), Value(None, tl.int1, box=mask)
+
+    def _gathered(self, offsets: list[Value], checked: tuple[int, ...] | None) -> tuple[Value, Value]:
+        """The same where lanes have strides of their own."""
+        size, rank = width(self.base.dtype), len(self.block)
+        address = self.base.data.astype(np.int64).reshape(-1, *(1,) * rank)
+        inside: np.ndarray = np.ones((1,) * (rank + 1), bool)
+        for axis, n in enumerate(self.block):
+            along = np.arange(n).reshape(1, *(1,) * axis, n, *(1,) * (rank - axis - 1))
+
+            def column(value: Value) -> np.ndarray:
+                return value.data.astype(np.int64).reshape(-1, *(1,) * rank)
+
+            index = column(offsets[axis]) + along
+            address = address + index * column(self.strides[axis]) * size
+            if checked is None or axis in checked:
+                inside = inside & (index >= 0) & (index < column(self.shape[axis]))
+        whole = (len(address), *self.block)
+        return Value(address, self.base.dtype), Value(np.broadcast_to(inside, whole), tl.int1)
+
+
+class AccessOps:
+    """The builder's ops on memory."""
+
+    memory: Memory
+    lanes: "Lanes"
+    log: list[Callable[[], None]] | None
+    on_waiting_op: Callable[[], None]
+    on_write: Callable[[], None]
+    bytes_per_lane: int
+    """The size of the largest block that was loaded: what chunks are measured by."""
+
+    # --- loads and stores ---
+
+    def create_load(self, pointers: Value, *policy: Any) -> Value:
+        """What is at the pointers."""
+        is_volatile = bool(policy) and policy[-1] is True
+        return self.create_masked_load(pointers, None, None, None, is_volatile)
+
+    def create_store(self, pointers: Value, values: Value, *policy: Any) -> None:
+        """Write to all pointers."""
+        self.create_masked_store(pointers, values, None)
+
+    def create_masked_load(
+        self,
+        pointers: Value,
+        mask: Value | None,
+        other: Value | None,
+        *policy: Any,
+    ) -> Value:
+        """What is at the pointers where the mask is true; elsewhere `other`, or 0."""
+        if policy and policy[-1] is True:
+            self.on_waiting_op()  # volatile: another program may change it
+        dtype = pointers.dtype.element_ty
+        active = self.lanes.active
+        keep = effective(mask, active, pointers.shape)
+        fill = None
+        lanes = pointers.lanes
+        if keep is not None:
+            lanes = max(lanes, keep.lanes if isinstance(keep, Box) else len(keep))
+            if other is not None:
+                fill = floats.pack(other.data, NARROW[dtype]) if dtype in NARROW else other.data
+                lanes = max(lanes, len(fill))
+        found = self.memory.load(pointers, keep, fill, stored(dtype), lanes)
+        self.bytes_per_lane = max(self.bytes_per_lane, found.nbytes // len(found))
+        return Value(floats.decode(found, NARROW[dtype]) if dtype in NARROW else found, dtype)
+
+    def create_masked_store(self, pointers: Value, values: Value, mask: Value | None, *policy: Any) -> None:
+        """Write to the pointers where the mask is true."""
+        dtype = pointers.dtype.element_ty
+        active = self.lanes.active
+        keep = effective(mask, active, pointers.shape)
+        data = floats.pack(values.data, NARROW[dtype]) if dtype in NARROW else values.data
+        data = data.astype(stored(dtype), copy=False)
+        masked = 1 if keep is None else keep.lanes if isinstance(keep, Box) else len(keep)
+        self.on_write()
+        self.memory.store(pointers, keep, data, max(pointers.lanes, len(data), masked), self.log)
+
+    # --- atomics ---
+
+    def create_atomic_rmw(
+        self, op: Any, pointers: Value, values: Value, mask: Value | None, *order: Any
+    ) -> Value:
+        """Read, change and write in one step; the result is what was there before."""
+        return self._atomic(str(op).rsplit(".", 1)[-1], pointers, (values,), mask)
+
+    def create_atomic_cas(self, pointers: Value, expected: Value, values: Value, *order: Any) -> Value:
+        """Write where what is there is what was expected; the result is what was there before."""
+        return self._atomic("CAS", pointers, (expected, values), None)
+
+    def create_atomic_load(self, pointers: Value, mask: Value | None, *order: Any) -> Value:
+        """A load that may wait for another program's store."""
+        return self.create_masked_load(pointers, mask, None, None, True)
+
+    def create_atomic_store(self, pointers: Value, values: Value, mask: Value | None, *order: Any) -> None:
+        """A store that another program may wait for."""
+        self.create_masked_store(pointers, values, mask)
+
+    def create_atomic_poll(
+        self, pointers: Value, expected: Value, timeout: Value | None, *order: Any
+    ) -> Value:
+        """Wait until what is there is what is expected. Lanes cannot wait for each other: one by one, then."""
+        found = self.create_masked_load(pointers, None, None, None, True)
+        matched = found.data == expected.data
+        if not matched.all() and timeout is None:
+            if self.lanes.count > 1:
+                raise RunOneByOne("tl.atomic_poll waits for another program")
+            raise RuntimeError(
+                "tl.atomic_poll waits for a value that no program before this one has written: on a CPU programs "
+                "run one after the other"
+            )
+        return Value(matched, tl.int1)
+
+    def _atomic(self, op: str, pointers: Value, operands: tuple[Value, ...], mask: Value | None) -> Value:
+        dtype = pointers.dtype.element_ty
+        self.on_waiting_op()
+        self.on_write()
+        whole = (self.lanes.count, *pointers.shape)
+        keep = effective(mask, self.lanes.active, pointers.shape)
+        kept = np.broadcast_to(
+            True if keep is None else keep.data() if isinstance(keep, Box) else keep, whole
+        )
+        kind = stored(dtype)
+        addresses = np.broadcast_to(pointers.data, whole)[kept]
+        given = tuple(np.broadcast_to(x.data, whole)[kept] for x in operands)
+        self.memory.check(addresses, kind.itemsize, kept)
+        result = np.zeros(whole, operands[-1].data.dtype)
+        if addresses.size:
+            narrow = NARROW.get(dtype)
+            read: Callable[[np.ndarray], np.ndarray] = lambda at: (
+                floats.decode(self.memory.gather(at, kind), narrow)
+                if narrow
+                else self.memory.gather(at, kind)
+            )
+            write: Callable[[np.ndarray, np.ndarray], None] = lambda at, new: self.memory.scatter(
+                at, floats.pack(new, narrow) if narrow else new.astype(kind, copy=False), self.log
+            )
+            rounded = (lambda x: floats.round_to(x, narrow)) if narrow else None
+            result[kept] = atomics.apply(op, addresses, given, read, write, rounded)
+        return Value(result, operands[-1].dtype.scalar)
+
+    # --- tensor descriptors and block pointers ---
+
+    def create_make_tensor_descriptor(
+        self,
+        base: Value,
+        shape: list[Value],
+        strides: list[Value],
+        block: list[int],
+        is_signed: bool,
+        padding: Any = None,
+    ) -> Descriptor:
+        """A descriptor made in a kernel or on the host."""
+        if (base.data % 16).any():
+            raise ValueError("a tensor descriptor's base must be aligned to 16 bytes")
+        size = width(base.dtype)
+        if any(((stride.data * size) % 16).any() for stride in strides[:-1]):
+            raise ValueError("a tensor descriptor's strides must be multiples of 16 bytes")
+        if (strides[-1].data != 1).any():
+            raise ValueError("a tensor descriptor's last axis must be contiguous")
+        return Descriptor(base, shape, strides, block, padding)
+
+    def create_descriptor_load(self, descriptor: Descriptor, offsets: list[Value], *policy: Any) -> Value:
+        """A block of the described tensor; outside of it, the padding."""
+        pointers, mask = descriptor.pointers(offsets)
+        loaded = self.create_masked_load(pointers, mask, _padding(pointers, descriptor.padding), None, False)
+        if descriptor.round_f32_to_tf32 and loaded.data.dtype == np.float32:
+            return Value(floats.round_to_tf32(loaded.data), loaded.dtype)
+        return loaded
+
+    def create_descriptor_store(self, descriptor: Descriptor, value: Value, offsets: list[Value]) -> None:
+        """Write a block; what is outside of the described tensor is dropped."""
+        pointers, mask = descriptor.pointers(offsets)
+        self.create_masked_store(pointers, value, mask)
+
+    def create_descriptor_reduce(
+        self, kind: Any, descriptor: Descriptor, value: Value, offsets: list[Value]
+    ) -> None:
+        """An atomic on each element of a block."""
+        pointers, mask = descriptor.pointers(offsets)
+        self.create_atomic_rmw(kind, pointers, value, mask)
+
+    def create_descriptor_gather(
+        self, descriptor: Descriptor, rows: Value, column: Value, type: Any, *policy: Any
+    ) -> Value:
+        """Rows picked by number, from one column on."""
+        pointers, mask = self._rows(descriptor, rows, column)
+        return self.create_masked_load(pointers, mask, None, None, False)
+
+    def create_descriptor_scatter(
+        self, descriptor: Descriptor, value: Value, rows: Value, column: Value
+    ) -> None:
+        """Rows written by number, from one column on."""
+        pointers, mask = self._rows(descriptor, rows, column)
+        self.create_masked_store(pointers, value, mask)
+
+    def _rows(self, descriptor: Descriptor, rows: Value, column: Value) -> tuple[Value, Value]:
+        def scalar(value: Value) -> np.ndarray:
+            return value.data.astype(np.int64).reshape(-1, 1, 1)
+
+        row = rows.data.astype(np.int64)[:, :, None]
+        at = scalar(column) + np.arange(descriptor.block[-1])
+        size = width(descriptor.base.dtype)
+        steps = [scalar(stride) * size for stride in descriptor.strides]
+        address = scalar(descriptor.base) + row * steps[0] + at * steps[1]
+        inside = (
+            (row >= 0) & (row < scalar(descriptor.shape[0])) & (at >= 0) & (at < scalar(descriptor.shape[1]))
+        )
+        return Value(address, descriptor.base.dtype), Value(np.broadcast_to(inside, address.shape), tl.int1)
+
+    def create_make_block_ptr(
+        self,
+        base: Value,
+        shape: list[Value],
+        strides: list[Value],
+        offsets: list[Value],
+        block: list[int],
+        order: Any,
+    ) -> Descriptor:
+        """A block pointer, as older releases have."""
+        return Descriptor(base, shape, strides, block, offsets=offsets)
+
+    def create_advance(self, pointer: Descriptor, offsets: list[Value]) -> Descriptor:
+        """A block pointer moved on."""
+        moved = [
+            Value(a.data.astype(np.int64) + b.data.astype(np.int64), tl.int64)
+            for a, b in zip(pointer.offsets or [], offsets, strict=True)
+        ]
+        return Descriptor(pointer.base, pointer.shape, pointer.strides, list(pointer.block), offsets=moved)
+
+    def create_tensor_pointer_load(
+        self, pointer: Descriptor, checked: Any, padding: Any, *policy: Any
+    ) -> Value:
+        """What a block pointer points to."""
+        pointers, mask = pointer.pointers(pointer.offsets or [], tuple(checked))
+        return self.create_masked_load(pointers, mask, _padding(pointers, padding), None, False)
+
+    def create_tensor_pointer_store(
+        self, pointer: Descriptor, value: Value, checked: Any, *policy: Any
+    ) -> None:
+        """Write where a block pointer points to."""
+        pointers, mask = pointer.pointers(pointer.offsets or [], tuple(checked))
+        self.create_masked_store(pointers, value, mask)
+
+
+def _padding(pointers: Value, padding: Any) -> Value | None:
+    if padding is not None and "NAN" in str(padding).upper():
+        return Value(np.full((1,) * (1 + len(pointers.shape)), np.nan, np.float32), pointers.dtype.element_ty)
+    return None

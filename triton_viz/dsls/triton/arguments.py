@@ -1,0 +1,104 @@
+"""A launch's arguments as a kernel sees them: tensors on the host, and then pointers and scalars."""
+
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime.jit import TensorWrapper
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from triton_viz.core.grid.value import Value
+from triton_viz.dsls.triton import compat
+from triton_viz.dsls.triton.types import COMPUTED
+from triton_viz.errors import UnsupportedError
+
+
+class HostCopies:
+    """Arguments with every tensor in this machine's memory. One on a GPU is copied here, and back at the end."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, tuple[Any, Any]] = {}
+
+    def of(self, argument: Any) -> Any:
+        """An argument, its tensors being on the host."""
+        if isinstance(argument, tuple):
+            return compat.tuple_like(argument, [self.of(member) for member in argument])
+        if isinstance(argument, list):
+            return [self.of(member) for member in argument]
+        if isinstance(argument, TensorDescriptor):
+            base = self.of(argument.base)
+            return argument if base is argument.base else compat.with_base(argument, base)
+        if isinstance(argument, TensorWrapper):
+            base = self.of(argument.base)
+            return argument if base is argument.base else TensorWrapper(base, argument.dtype)
+        return self._tensor(argument) if hasattr(argument, "untyped_storage") else argument
+
+    def _tensor(self, tensor: Any) -> Any:
+        import torch
+
+        if tensor.device.type == "cpu":
+            if tensor.layout is not torch.strided:
+                raise UnsupportedError(f"a kernel cannot take a tensor of layout {tensor.layout}")
+            return tensor
+        if tensor.device.type not in ("cuda", "xpu", "mps", "hpu", "npu"):
+            raise UnsupportedError(
+                f"a kernel cannot run on a tensor of device {tensor.device}: move it to the CPU"
+            )
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self._storages:
+            self._storages[storage.data_ptr()] = (storage, storage.cpu())
+        copy = tensor.new_empty(0, device="cpu")
+        _, on_host = self._storages[storage.data_ptr()]
+        return copy.set_(on_host, tensor.storage_offset(), tensor.size(), tensor.stride())
+
+    def write_back(self) -> None:
+        """Copy what was copied here back to where it came from."""
+        for there, here in self._storages.values():
+            there.copy_(here)
+
+
+def as_value(argument: Any, semantic: Any) -> Any:
+    """An argument as the kernel sees it: a pointer, a scalar, a descriptor; anything else as it is."""
+    if isinstance(argument, tl.constexpr):
+        return argument.value
+    if isinstance(argument, bool):
+        return _scalar(argument, tl.int1)
+    if isinstance(argument, int):
+        if not -(2**63) <= argument < 2**64:
+            raise UnsupportedError(f"{argument} does not fit into 64 bits")
+        return _scalar(argument, tl.int32 if -(2**31) <= argument < 2**31 else _wide(argument))
+    if isinstance(argument, float):
+        return _scalar(argument, tl.float32)
+    if isinstance(argument, np.generic):
+        return as_value(argument.item(), semantic)
+    if isinstance(argument, TensorDescriptor):
+        return _descriptor(argument, semantic)
+    if isinstance(argument, tuple):
+        return compat.tuple_like(argument, [as_value(member, semantic) for member in argument])
+    if hasattr(argument, "data_ptr"):
+        type = compat.type_of(argument)
+        return tl.tensor(Value(np.array([argument.data_ptr()], np.int64), type), type)
+    return argument
+
+
+def _scalar(number: Any, dtype: Any) -> Any:
+    return tl.tensor(Value(np.array([number], COMPUTED[dtype]), dtype), dtype)
+
+
+def _wide(number: int) -> Any:
+    return tl.int64 if number < 2**63 else tl.uint64
+
+
+def _descriptor(argument: TensorDescriptor, semantic: Any) -> Any:
+    if argument.strides[-1] != 1:
+        raise UnsupportedError("a tensor descriptor's last axis must be contiguous")
+    strides = [*(as_value(s, semantic) for s in argument.strides[:-1]), tl.constexpr(1)]
+    descriptor = semantic.make_tensor_descriptor(
+        base=as_value(argument.base, semantic),
+        shape=[as_value(s, semantic) for s in argument.shape],
+        strides=strides,
+        block_shape=[tl.constexpr(b) for b in argument.block_shape],
+        padding_option=getattr(argument, "padding", "zero"),
+    )
+    descriptor.handle.round_f32_to_tf32 = getattr(argument, "round_f32_to_tf32", False)
+    return descriptor

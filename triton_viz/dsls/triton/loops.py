@@ -1,0 +1,218 @@
+"""Loops over lanes: each lane runs as many iterations as it wants, all of them the same one at a time."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import triton.language as tl
+
+from triton_viz.core.grid.lanes import Diverged, RunOneByOne, groups_of
+from triton_viz.errors import KernelError
+
+if TYPE_CHECKING:
+    from triton_viz.dsls.triton.flow import Flow
+
+SPINS_ALONE = 100_000
+"""A lone program that has read this often what nobody writes will wait for ever."""
+SPINS_TOGETHER = 1_000
+"""Lanes that have waited this often may be waiting for each other."""
+
+_CONDITION = getattr(tl, "condition", None)  # Triton 3.7 has none
+
+
+class LaneRange:
+    """`range` with tensors among its bounds: where it starts, and how long it is, is each lane's own."""
+
+    def __init__(self, flow: "Flow", start: Any, stop: Any, step: Any):
+        self.flow = flow
+        bounds = [flow.tensor(bound) for bound in (start, stop, step)]
+        for word, bound in zip(("start", "stop", "step"), bounds, strict=True):
+            if not isinstance(bound, tl.tensor) or not bound.dtype.is_int():
+                kind = bound.dtype if isinstance(bound, tl.tensor) else type(bound).__name__
+                raise TypeError(f"a range's {word} must be a whole number, not {kind}")
+        promote = flow.semantic.integer_promote_impl
+        self.dtype = promote(promote(bounds[0].dtype, bounds[1].dtype), bounds[2].dtype)
+        kind = "int" if self.dtype.is_int_signed() else "uint"
+        self.kind = np.dtype(f"{kind}{max(8, self.dtype.primitive_bitwidth)}")
+        first, last, by = (flow.per_lane(bound).astype(np.int64) for bound in bounds)
+        if not by.all():
+            raise ValueError("a range's step must not be zero")
+        self.start, self.step = first, by
+        counts = np.maximum(0, -((first - last) // by))
+        active = flow.lanes.active
+        if len(counts) > 1 and active is not None:
+            counts = np.where(active, counts, 0)
+        self.length = int(counts.max())
+        """The most iterations that any lane wants."""
+        wanted = counts if active is None or len(counts) == 1 else counts[active]
+        self.counts = None if (wanted == self.length).all() else counts
+        """How many each lane wants, if they differ."""
+
+    def __len__(self) -> int:
+        return self.length
+
+    def at(self, index: int) -> tl.tensor:
+        """The loop variable."""
+        return self.flow.wrap((self.start + index * self.step).astype(self.kind), self.dtype)
+
+    def __iter__(self) -> Iterator[tl.tensor]:
+        # Reached outside of a `for` statement, as in a comprehension, where lanes cannot be told apart.
+        if self.counts is not None:
+            groups = groups_of(self.counts, self.flow.lanes, self.flow.began)
+            raise Diverged(groups, "a range has more iterations for some programs than for others")
+        return map(self.at, range(self.length))
+
+
+class Loop:
+    """A loop that is running. Its lanes are an entry of the flow's `regions`, so that leaving changes it.
+
+    `regions[at - 1]` is who comes out at the end, `regions[at]` who is still inside.
+    """
+
+    __slots__ = ("at", "began_waits", "broke", "flow", "index", "items", "line", "spins", "writes")
+
+    def __init__(self, flow: "Flow", line: int, items: Any = None):
+        self.flow, self.line, self.items = flow, line, items
+        self.index = -1
+        self.broke: np.ndarray | None = None
+        self.spins, self.writes, self.began_waits = 0, flow.writes, flow.waits
+        active = flow.lanes.active
+        flow.regions += (active, active)
+        self.at = len(flow.regions) - 1
+        flow.loops.append(self)
+        if flow.before_loop:
+            count = len(items) if hasattr(items, "__len__") else None
+            for callback in flow.before_loop:
+                callback(line, count)
+
+    def __iter__(self) -> Iterator[Any]:
+        items = self.items
+        if not isinstance(items, LaneRange):
+            return self._one_by_one(items)
+        return self._one_by_one(items) if items.counts is None else self._unequal(items)
+
+    def _one_by_one(self, items: Any) -> Iterator[Any]:
+        flow, regions, at = self.flow, self.flow.regions, self.at
+        for self.index, item in enumerate(items):
+            if flow.lanes.active is not regions[at] and not self._resume():
+                return
+            if flow.loop_iteration:
+                self._announce()
+            yield item
+
+    def _unequal(self, items: LaneRange) -> Iterator[Any]:
+        regions, at, counts = self.flow.regions, self.at, items.counts
+        assert counts is not None
+        ends = set(np.unique(counts).tolist())
+        for index in range(items.length):
+            self.index = index
+            if index in ends:
+                inside = regions[at]
+                regions[at] = counts > index if inside is None else inside & (counts > index)
+            if self.flow.lanes.active is not regions[at] and not self._resume():
+                return
+            if self.flow.loop_iteration:
+                self._announce()
+            yield items.at(index)
+
+    def _resume(self) -> bool:
+        """Go on with the lanes that are still inside, if there are any."""
+        flow = self.flow
+        flow.set_active(flow.regions[self.at])
+        if self.broke is not None and flow.alive and flow.waits != self.began_waits:
+            self._may_wait()
+        return flow.alive
+
+    def _announce(self) -> None:
+        for callback in self.flow.loop_iteration:
+            callback(self.line, self.index)
+
+    def next(self) -> bool:
+        """Begin an iteration of a `while` loop, before its condition is evaluated."""
+        self.index += 1
+        flow = self.flow
+        return flow.lanes.active is flow.regions[self.at] or self._resume()
+
+    def holds(self, condition: Any) -> bool:
+        """Whether a `while` loop goes on for anybody. Lanes whose condition fails leave it."""
+        if _CONDITION is not None and isinstance(condition, _CONDITION):
+            condition = condition.condition
+        going = self._stay(condition)
+        if going:
+            if self.flow.waits != self.began_waits:
+                self._may_wait()
+            if self.flow.loop_iteration:
+                self._announce()
+        return going
+
+    def _stay(self, condition: Any) -> bool:
+        flow = self.flow
+        if not isinstance(condition, tl.tensor):
+            return bool(condition)
+        holds = flow.per_lane(condition).astype(bool)
+        if len(holds) == 1:
+            return bool(holds[0])
+        inside = flow.regions[self.at]
+        stays = holds if inside is None else holds & inside
+        if not stays.any():
+            return False
+        if not (stays.all() if inside is None else np.array_equal(stays, inside)):
+            flow.regions[self.at] = stays
+            flow.set_active(stays)
+        return True
+
+    def _may_wait(self) -> None:
+        """An atomic or a volatile load ran in this loop, which goes on: look whether that is a wait."""
+        flow = self.flow
+        where = f"the loop in line {self.line}"
+        if flow.regions[self.at] is not flow.regions[self.at - 1]:
+            raise RunOneByOne(f"{where} ended for some programs while others may be waiting in it")
+        if flow.writes != self.writes:
+            self.writes, self.spins = flow.writes, 0
+        self.spins += 1
+        if flow.lanes.count > 1 and self.spins > SPINS_TOGETHER:
+            raise RunOneByOne(f"all programs may be waiting in {where}")
+        if self.spins > SPINS_ALONE:
+            raise KernelError(
+                f"{where} has run {self.spins - 1} times and nothing was written: this program waits for another "
+                "that has not run. Programs run one after the other here, in the order of their ids, so a "
+                "program can wait only for those before it."
+            )
+
+    def breaks(self) -> bool:
+        """Take the active lanes out of the loop. True if these are all, so that Python may break."""
+        flow = self.flow
+        active = flow.lanes.active
+        if active is None:
+            self.broke = np.ones(flow.lanes.count, bool)
+        else:
+            self.broke = active if self.broke is None else self.broke | active
+        if active is flow.regions[self.at]:
+            return True
+        flow.leave(self.at)
+        return False
+
+    def skips(self) -> bool:
+        """Take the active lanes out of this iteration. True if these are all, so that Python may continue."""
+        flow = self.flow
+        if flow.lanes.active is flow.regions[self.at]:
+            return True
+        flow.leave(self.at + 1)
+        return False
+
+    def end(self) -> None:
+        """Let all go on that came in, but for those that have returned."""
+        flow = self.flow
+        flow.loops.pop()
+        entered = flow.regions[self.at - 1]
+        del flow.regions[self.at - 1 :]
+        if flow.lanes.active is not entered:
+            flow.set_active(entered)
+        for callback in flow.after_loop:
+            callback(self.line)
+
+    def finished(self) -> Any:
+        """For the loop's `else`: a test which holds for the lanes that did not break."""
+        if not self.flow.alive:
+            return False
+        return True if self.broke is None else self.flow.split(~self.broke)

@@ -1,0 +1,152 @@
+"""The machine: builder, language layer and control flow of one thread that runs programs of a launch."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.language.semantic import TritonSemantic
+
+from triton_viz.core.columns import Numbers, Programs
+from triton_viz.core.data import Program
+from triton_viz.core.grid.lanes import Lanes
+from triton_viz.core.grid.memory import Memory
+from triton_viz.core.grid.value import Value
+from triton_viz.dsls.base import Here
+from triton_viz.dsls.triton.builder import LaneBuilder
+from triton_viz.dsls.triton.flow import Flow
+
+_thread = threading.local()
+_loop_callbacks: tuple[list[Callable], list[Callable], list[Callable]] = ([], [], [])
+
+
+@contextlib.contextmanager
+def loop_callbacks(before: list[Callable], each: list[Callable], after: list[Callable]) -> Iterator[None]:
+    """Machines that are made inside report their loops to these."""
+    global _loop_callbacks
+    outer = _loop_callbacks
+    _loop_callbacks = (before, each, after)
+    try:
+        yield
+    finally:
+        _loop_callbacks = outer
+
+
+def current() -> "Machine":
+    """The machine of this thread."""
+    return _thread.machine
+
+
+class LaneSemantic(TritonSemantic):
+    """Triton's language layer, with our builder below it."""
+
+    def multiple_of(self, x: Any, values: Any) -> Any:
+        """A hint to the compiler."""
+        return x
+
+    max_contiguous = multiple_of
+    max_constancy = multiple_of
+
+
+class Machine:
+    """Runs programs: one chunk at a time, all of its programs at once."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        grid: Program,
+        function: Callable,
+        arguments: dict[str, Any],
+        substitutes: dict[Any, Callable],
+    ):
+        self._function, self._arguments = function, arguments
+        self.builder = LaneBuilder(memory)
+        self.builder.grid = grid
+        self.semantic = LaneSemantic(self.builder)
+        self._substitutes = substitutes
+        self.flow = self._new_flow(self.builder.lanes)
+        self.flow.before_loop, self.flow.loop_iteration, self.flow.after_loop = _loop_callbacks
+        self._inner: list[Flow] = []
+        self.builder.apply = self.apply
+        self.programs = Programs(grid, Numbers(1))
+        self.ordered = False
+        """Whether the chunk ran an op whose result depends on the order of programs."""
+        self.on_ordered: Callable[[], None] = lambda: None
+        """Called when it comes to one."""
+
+    def _new_flow(self, lanes: Lanes) -> Flow:
+        return Flow(lanes, self.semantic, Value, self._substitutes)
+
+    def enter(self) -> None:
+        """Make this the machine of the current thread."""
+        _thread.machine = self
+        self.builder.on_write = self.flow.note_write
+        self.builder.on_waiting_op = self._on_waiting_op
+
+    def _on_waiting_op(self) -> None:
+        self.ordered = True
+        self.on_ordered()
+        self.flow.note_waiting_op()
+
+    def begin(self, order: np.ndarray, undoable: bool) -> Programs:
+        """Prepare for the programs with these places in the grid."""
+        grid = self.builder.grid
+        lanes = self.flow.lanes
+        lanes.count, lanes.active = len(order), None
+        self.builder.lanes = lanes
+        self.builder.log = [] if undoable else None
+        self.ordered = False
+        rest, z = np.divmod(order, grid[2])
+        x, y = np.divmod(rest, grid[1])
+        # Where all lanes have one index, one stands for all.
+        self.builder.program_ids = [
+            (ids[:1] if size == 1 or len(ids) == 1 else ids).astype(np.int32)
+            for ids, size in zip((x, y, z), grid, strict=True)
+        ]
+        self.programs = Programs(grid, Numbers.of(order))
+        return self.programs
+
+    def run(self) -> None:
+        """Run the kernel for the programs that were begun."""
+        with np.errstate(all="ignore"):
+            self.flow.run(self._function, **self._arguments)
+
+    def here(self) -> Here:
+        """Where the op is that is being executed."""
+        active = self.flow.lanes.active
+        programs = self.programs
+        if active is not None:
+            programs = Programs(programs.grid, programs.order, active.copy())
+        return Here(programs, self.flow.iterations)
+
+    @property
+    def bytes_per_lane(self) -> int:
+        """How large the largest value was that a program loaded, stored or computed by a dot."""
+        return self.builder.bytes_per_lane
+
+    def program_of(self, lane: int | None) -> str:
+        """Which program an error is of, in words; the first active one, if it is not known."""
+        active = self.flow.lanes.active
+        if lane is None:
+            lane = 0 if active is None else int(np.argmax(active))
+        return f"program {self.builder.program(lane)}"
+
+    def undo(self) -> None:
+        """Take back every write since `begin`."""
+        for step in reversed(self.builder.log or []):
+            step()
+        self.builder.log = None
+
+    def apply(self, function: Any, lanes: int, *columns: Value) -> Any:
+        """Call a function of scalars, each lane of these columns being a call of its own."""
+        outer = self.builder.lanes
+        flow = self._inner.pop() if self._inner else self._new_flow(Lanes(1))
+        flow.lanes.count, flow.lanes.active = lanes, None
+        self.builder.lanes = flow.lanes
+        try:
+            return flow.run(function, *(tl.tensor(column, column.dtype) for column in columns))
+        finally:
+            self.builder.lanes = outer
+            self._inner.append(flow)

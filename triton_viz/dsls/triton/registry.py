@@ -1,0 +1,139 @@
+"""Triton's ops as clients see them: for each method of the builder an `Op` type, and an adapter."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Other, Reduce, Scan, Store
+from triton_viz.core.grid.memory import effective
+from triton_viz.core.grid.value import Value
+from triton_viz.dsls.base import DSL, Accessed, Adapter, Here
+from triton_viz.dsls.triton import language, machine
+from triton_viz.dsls.triton.builder import LaneBuilder
+from triton_viz.dsls.triton.types import width
+
+if TYPE_CHECKING:
+    from triton_viz.core.client import ClientManager, ForLoopCallbacks
+
+
+def _accessed(builder: LaneBuilder, pointers: Value, mask: Value | None) -> Accessed:
+    keep = effective(mask, builder.lanes.active, pointers.shape)
+    return Accessed(pointers, keep, width(pointers.dtype), builder.memory)
+
+
+def _load(builder: LaneBuilder, pointers: Value, mask: Value | None, *_: Any) -> dict[str, Any]:
+    return {"accessed": _accessed(builder, pointers, mask)}
+
+
+def _store(
+    builder: LaneBuilder, pointers: Value, values: Value, mask: Value | None, *_: Any
+) -> dict[str, Any]:
+    return {"accessed": _accessed(builder, pointers, mask), "values": values}
+
+
+def _atomic(
+    builder: LaneBuilder, op: Any, pointers: Value, values: Value, mask: Value | None, *_: Any
+) -> dict[str, Any]:
+    name = str(op).rsplit(".", 1)[-1].lower()
+    return {"accessed": _accessed(builder, pointers, mask), "values": values, "operation": name}
+
+
+def _compare_and_swap(
+    builder: LaneBuilder, pointers: Value, expected: Value, values: Value, *_: Any
+) -> dict[str, Any]:
+    return {"accessed": _accessed(builder, pointers, None), "values": values, "operation": "cas"}
+
+
+def _dot(builder: LaneBuilder, a: Value, b: Value, accumulator: Value, *_: Any) -> dict[str, Any]:
+    return {"left": a.shape, "right": b.shape, "output": accumulator.shape}
+
+
+def _dot_scaled(
+    builder: LaneBuilder, a: Value, a_scale: Any, a_format: Any, b: Value, *rest: Any
+) -> dict[str, Any]:
+    return {"left": a.shape, "right": b.shape, "output": rest[-1].shape}
+
+
+def _reduce(
+    builder: LaneBuilder, inputs: tuple[Value, ...], axis: int | None, combine: Any
+) -> dict[str, Any]:
+    shape = inputs[0].shape
+    left = () if axis is None else shape[:axis] + shape[axis + 1 :]
+    return {"combine": _name(combine), "axis": axis, "input": shape, "output": left}
+
+
+def _scan(
+    builder: LaneBuilder, inputs: tuple[Value, ...], axis: int, combine: Any, reverse: bool
+) -> dict[str, Any]:
+    return {"combine": _name(combine), "axis": axis, "input": inputs[0].shape, "reverse": reverse}
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", str(function)).strip("_").removesuffix("_combine")
+
+
+def _compute(name: str) -> Adapter:
+    def adapter(builder: LaneBuilder, *args: Any, **_: Any) -> dict[str, Any]:
+        return {"name": name, "inputs": tuple(arg.shape for arg in args if isinstance(arg, Value))}
+
+    return adapter
+
+
+def _unknown(builder: LaneBuilder, original: Any, *args: Any) -> dict[str, Any]:
+    name = getattr(original, "__name__", "op").removeprefix("create_")
+    return {"name": name, "inputs": tuple(arg.shape for arg in args if isinstance(arg, Value))}
+
+
+_ADAPTED: dict[str, tuple[type[Op], Adapter]] = {
+    # The other forms (unmasked, descriptors, block pointers, atomic loads) call these, so these see every access.
+    "create_masked_load": (Load, _load),
+    "create_masked_store": (Store, _store),
+    "create_atomic_rmw": (Atomic, _atomic),
+    "create_atomic_cas": (Atomic, _compare_and_swap),
+    "create_dot": (Dot, _dot),
+    "create_dot_scaled": (Dot, _dot_scaled),
+    "create_reduce": (Reduce, _reduce),
+    "create_scan": (Scan, _scan),
+    # What we have no lanes for.
+    "lane_by_lane": (Other, _unknown),
+}
+_CALL_OTHERS = {"load", "store", "barrier", "atomic_load", "atomic_store", "atomic_poll"}
+
+
+def _operations() -> dict[str, tuple[type[Op], Adapter]]:
+    operations = dict(_ADAPTED)
+    for name in dir(LaneBuilder):
+        short = name.removeprefix("create_")
+        if name.startswith("create_") and name not in operations and short not in _CALL_OTHERS:
+            if "descriptor" not in short and "tensor_pointer" not in short and "grid_dependency" not in short:
+                operations[name] = (Compute, _compute(short))
+    return operations
+
+
+@contextlib.contextmanager
+def _patch_calls(manager: "ClientManager") -> Iterator[None]:
+    with language.patched():
+        yield
+
+
+@contextlib.contextmanager
+def _patch_loops(callbacks: Sequence["ForLoopCallbacks"]) -> Iterator[None]:
+    before = [c.before_loop_callback for c in callbacks if c.before_loop_callback]
+    each = [c.loop_iter_callback for c in callbacks if c.loop_iter_callback]
+    after = [c.after_loop_callback for c in callbacks if c.after_loop_callback]
+    with machine.loop_callbacks(before, each, after):
+        yield
+
+
+def _here() -> Here:
+    return machine.current().here()
+
+
+TRITON = DSL(
+    name="triton",
+    namespace=LaneBuilder,
+    operations=_operations(),
+    patch_calls=_patch_calls,
+    patch_loops=_patch_loops,
+    here=_here,
+)

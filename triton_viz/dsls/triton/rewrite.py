@@ -1,0 +1,540 @@
+"""Rewriting: a kernel's Python, compiled anew so that its control flow works on lanes.
+
+Calls, assignments, branches and loops become calls of a `Flow` (`flow.py`), which the new function finds as
+the global `__flow`. Everything else stays as it was written: file name, lines, columns, names, closures.
+
+    if c:                __1 = __flow.test(c)                    True, False, or a Split: some lanes
+        x = f(y)         if __1:
+    else:                    x = __flow.merge(__flow.call(f, y), x)
+        x = 0            if __1 is not True:
+                             if __1: __flow.flip(__1)
+                             x = __flow.merge(0, x)
+                             if __1: __flow.join()
+"""
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+import triton.language as tl
+
+from triton_viz.errors import UnsupportedError
+
+FLOW = "__flow"
+"""The one name that a rewritten function has besides the user's."""
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_ENDS = (ast.Return, ast.Break, ast.Continue, ast.Raise)
+# These look at the frame that calls them.
+_LEFT_ALONE = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
+
+
+def rewritten(fn: Callable, flow: Any) -> Callable:
+    """The function in its rewritten form, for one flow. It sees its module's globals as they are now."""
+    if not isinstance(fn, FunctionType):
+        raise UnsupportedError(f"{fn!r} is no Python function, so it cannot be run lane by lane")
+    code, names = _compiled(fn.__code__, fn.__code__.co_filename)
+    theirs = fn.__globals__
+    scope = {name: theirs[name] for name in names if name in theirs}
+    if "value" not in names:
+        # constexpr(2) * tensor would be a constexpr that holds a tensor: the plain number is what is meant.
+        for name, value in scope.items():
+            if isinstance(value, tl.constexpr):
+                scope[name] = value.value
+    scope[FLOW] = flow
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    new = FunctionType(code, scope, fn.__name__, fn.__defaults__, closure)
+    new.__kwdefaults__ = fn.__kwdefaults__
+    new.__qualname__, new.__module__ = fn.__qualname__, fn.__module__
+    return new
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(code: CodeType, file: str) -> tuple[CodeType, frozenset[str]]:
+    """The rewritten code, and the globals it may read. (Equal code in two files is not the same code.)"""
+    definition = _definition(code, file)
+    new = _Rewriter(code).function(definition)
+    # Free variables must be somebody's: this makes them the enclosing function's.
+    outer = ast.parse(f"def __outer({', '.join(code.co_freevars)}): pass").body[0]
+    assert isinstance(outer, ast.FunctionDef)
+    outer.body = [new]
+    module = ast.fix_missing_locations(ast.Module([outer], type_ignores=[]))
+    compiled = compile(module, file, "exec", dont_inherit=True)
+    inner = _code_in(_code_in(compiled, "__outer"), code.co_name)
+    return inner, frozenset(_names_of(inner)) | {"__name__", "__file__", "__loader__", "__builtins__"}
+
+
+def _definition(code: CodeType, file: str) -> ast.FunctionDef:
+    """The function's syntax tree, with the lines and columns of its file."""
+    where = f"{file}:{code.co_firstlineno}: {code.co_name}"
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError) as error:
+        raise UnsupportedError(
+            f"{where} cannot be run: its source code is not available ({error}). Kernels are rewritten from "
+            "their source, so define this one in a file, or in a notebook cell."
+        ) from error
+    try:
+        # Under an `if`, the source may stay indented as it is, and so keep its columns.
+        tree = ast.parse("if 1:\n" + "".join(lines) if lines[0][0].isspace() else "".join(lines))
+    except SyntaxError as error:
+        raise UnsupportedError(f"{where} cannot be run: its source code is not a whole function") from error
+    indented = isinstance(tree.body[0], ast.If)
+    found = tree.body[0].body[0] if isinstance(tree.body[0], ast.If) else tree.body[0]
+    if not isinstance(found, ast.FunctionDef) or found.name != code.co_name:
+        raise UnsupportedError(f"{where} cannot be run: a kernel is written with `def`")
+    ast.increment_lineno(found, first - 2 if indented else first - 1)
+    return found
+
+
+def _code_in(code: CodeType, name: str) -> CodeType:
+    return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
+
+
+def _names_of(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names_of(inner)
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites one function. Expressions are visited; a statement becomes a list of statements."""
+
+    def __init__(self, code: CodeType):
+        self.locals = {*code.co_varnames, *code.co_cellvars}
+        self.defined: set[str] = set()  # names that surely have a value here
+        self.undefined: set[str] = set()  # names that are merged with an older value that may not exist
+        self.static: set[str] = set()  # names announced as `x: tl.constexpr`
+        self.loops: list[str] = []  # the loops around this statement: the variables that hold them
+        self.depth = 0  # how many branches and loops are around this statement
+        self.plain = 0  # inside a lambda, a comprehension or a nested def
+        self.temporaries = 0
+        self.early = False  # whether lanes may return at different places
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """The function, rewritten."""
+        self.seen_after = _seen_after(node)
+        args = node.args
+        every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+        self.defined = {arg.arg for arg in every if arg is not None}
+        self.early = any(isinstance(child, ast.Return) for s in node.body for child in _within(s))
+        body = self.block(node.body)
+        if self.early:
+            body.append(ast.copy_location(ast.Return(_flow("finish")), node.body[-1]))
+        if self.undefined:
+            names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in sorted(self.undefined)]
+            unset = ast.Assign(names, ast.Attribute(_name(FLOW), "undefined", ast.Load()))
+            body.insert(0, ast.copy_location(unset, node.body[0]))
+        return ast.copy_location(ast.FunctionDef(node.name, args, body, [], None), node)
+
+    # --- statements ---
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements in a row. What follows one that lanes may leave by is skipped if they all did."""
+        result: list[ast.stmt] = []
+        for number, statement in enumerate(statements):
+            new = self.statement(statement)
+            for one in new:
+                ast.copy_location(one, statement)
+            result += new
+            rest = statements[number + 1 :]
+            if rest and not isinstance(statement, _ENDS) and _may_leave(statement):
+                alive = ast.Attribute(_name(FLOW), "alive", ast.Load())
+                return [*result, ast.copy_location(ast.If(alive, self.block(rest), []), rest[0])]
+        return result
+
+    def statement(self, node: ast.stmt) -> list[ast.stmt]:
+        """What one statement becomes."""
+        known = getattr(self, f"_{type(node).__name__}", None)
+        if known is not None:
+            return known(node)
+        if isinstance(node, ast.With | ast.Try | ast.Match):
+            return [self._parts(node)]
+        node = self.visit(node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            self.defined |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        return [node]
+
+    def nested(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """A block that only some lanes may run."""
+        self.depth += 1
+        result = self.block(statements)
+        self.depth -= 1
+        return result
+
+    def _parts(self, node: ast.stmt) -> ast.stmt:
+        """A compound statement that stays, with its blocks rewritten. Only a `with` surely runs them."""
+        before = set(self.defined)
+
+        def go(part: ast.AST) -> None:
+            for field, value in ast.iter_fields(part):
+                if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                    setattr(part, field, self.block(value))
+                elif isinstance(value, list):
+                    for item in value:
+                        go(item)
+                elif isinstance(value, ast.expr):
+                    setattr(part, field, self.visit(value))
+                    self.defined |= _bound(value)
+                elif isinstance(value, ast.pattern):
+                    self.defined |= _bound(value)
+
+        go(node)
+        if not isinstance(node, ast.With):
+            self.defined = before
+        return node
+
+    def _If(self, node: ast.If) -> list[ast.stmt]:
+        test = self.visit(node.test)
+        before = set(self.defined)
+        body = self.nested(node.body)
+        after_body, self.defined = self.defined, before
+        orelse = self.nested(node.orelse)
+        if _ends(node.orelse):
+            self.defined = after_body
+        elif not _ends(node.body):
+            self.defined = after_body & self.defined
+        return self._branch(_flow("test", test), body, orelse)
+
+    def _branch(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[ast.stmt]:
+        split = self.temporary()
+        not_all = ast.Compare(_name(split), [ast.IsNot()], [ast.Constant(True)])
+        join = ast.Expr(_flow("join"))
+        first = _set(split, test)
+        if not orelse:
+            return [first, ast.If(_name(split), [*body, ast.If(not_all, [join], [])], [])]
+        flip = ast.If(_name(split), [ast.Expr(_flow("flip", _name(split)))], [])
+        other = ast.If(not_all, [flip, *orelse, ast.If(_name(split), [join], [])], [])
+        return [first, ast.If(_name(split), body, []), other]
+
+    def _While(self, node: ast.While) -> list[ast.stmt]:
+        loop = self.temporary()
+        self.depth += 1  # lanes that have left the loop keep what the test assigns
+        condition = self.visit(node.test)
+        self.depth -= 1
+        test = ast.BoolOp(ast.And(), [_on(loop, "next"), _on(loop, "holds", condition)])
+        body = self._loop_body(loop, node.body)
+        new = ast.copy_location(ast.While(test, body, []), node)
+        return [
+            _set(loop, _flow("while_loop", ast.Constant(node.lineno))),
+            new,
+            *self._after(loop, node.orelse),
+        ]
+
+    def _For(self, node: ast.For) -> list[ast.stmt]:
+        loop = self.temporary()
+        items = self.visit(node.iter)
+        start: list[ast.stmt] = []
+        target = node.target
+        as_tensor = False
+        before = set(self.defined)
+        if isinstance(target, ast.Name) and target.id in self.locals:
+            name = target.id
+            as_tensor = _has_attributes(name, node.body) and not _is_static_range(node.iter)
+            if id(node) in self.seen_after:
+                # Its value is seen after the loop: there, each lane finds its own last one.
+                if name not in self.defined:
+                    self.undefined.add(name)
+                item = self.temporary()
+                target = ast.Name(item, ast.Store())
+                start = [_set(name, _flow("keep", _name(item), _name(name)))]
+        else:
+            target = self.visit(target)
+        self.defined |= _bound(node.target)
+        body = [*start, *self._loop_body(loop, node.body)]
+        self.defined = before
+        line, tensor = ast.Constant(node.lineno), ast.Constant(as_tensor)
+        new = ast.copy_location(ast.For(target, _name(loop), body, []), node)
+        return [_set(loop, _flow("for_loop", line, items, tensor)), new, *self._after(loop, node.orelse)]
+
+    def _loop_body(self, loop: str, statements: list[ast.stmt]) -> list[ast.stmt]:
+        before = set(self.defined)
+        self.loops.append(loop)
+        body = self.nested(statements)
+        self.loops.pop()
+        self.defined = before  # it may run zero times
+        return body
+
+    def _after(self, loop: str, orelse: list[ast.stmt]) -> list[ast.stmt]:
+        end: list[ast.stmt] = [ast.Expr(_on(loop, "end"))]
+        if orelse:
+            end += self._branch(_on(loop, "finished"), self.nested(orelse), [])
+        return end
+
+    def _Break(self, node: ast.Break) -> list[ast.stmt]:
+        return [ast.If(_on(self.loops[-1], "breaks"), [node], [])]
+
+    def _Continue(self, node: ast.Continue) -> list[ast.stmt]:
+        return [ast.If(_on(self.loops[-1], "skips"), [node], [])]
+
+    def _Return(self, node: ast.Return) -> list[ast.stmt]:
+        value = None if node.value is None else self.visit(node.value)
+        if not self.early:
+            return [ast.Return(value)]
+        value = value or ast.Constant(None)
+        if not self.depth:
+            return [ast.Return(_flow("finish", value))]
+        return [ast.If(_flow("leaves", value), [ast.Return(_flow("result"))], [])]
+
+    def _Assert(self, node: ast.Assert) -> list[ast.stmt]:
+        return [ast.Expr(_flow("check", *(self.visit(part) for part in (node.test, node.msg) if part)))]
+
+    def _Delete(self, node: ast.Delete) -> list[ast.stmt]:
+        self.defined -= {name for target in node.targets for name in _bound(target)}
+        return [node]
+
+    def _FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        self.defined.add(node.name)
+        return [self._plainly(node)]
+
+    def _Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        value = self.visit(node.value)
+        if len(node.targets) == 1:
+            return self._store(node.targets[0], value)
+        shared = self.temporary()
+        stores = [s for target in node.targets for s in self._store(target, _name(shared))]
+        return [_set(shared, value), *stores]
+
+    def _AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
+        static = "constexpr" in ast.unparse(node.annotation)
+        if node.value is None:
+            if static and isinstance(node.target, ast.Name):
+                self.static.add(node.target.id)
+            return [node]
+        value = self.visit(node.value)
+        if static and isinstance(node.target, ast.Name):
+            self.defined.add(node.target.id)
+            return [_set(node.target.id, _flow("static", value))]
+        return self._store(node.target, value)
+
+    def _AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        if isinstance(node.target, ast.Name):
+            old = self.visit(ast.copy_location(_name(node.target.id), node.target))
+            sum_ = ast.copy_location(ast.BinOp(old, node.op, self.visit(node.value)), node)
+            return self._store(node.target, sum_)
+        node.target = self.visit(node.target)
+        node.value = _flow("unmerged", self.visit(node.value))
+        return [node]
+
+    def _store(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
+        """Assign to a target of any form."""
+        if isinstance(target, ast.Name):
+            return [ast.copy_location(_set(target.id, self.assigned(target.id, value)), target)]
+        if isinstance(target, ast.Attribute | ast.Subscript):
+            return [ast.Assign([self.visit(target)], _flow("unmerged", value))]
+        assert isinstance(target, ast.Tuple | ast.List)
+        after: list[ast.stmt] = []
+        parts = [self._part(part, after) for part in target.elts]
+        return [ast.Assign([ast.Tuple(parts, ast.Store())], value), *after]
+
+    def _part(self, target: ast.expr, after: list[ast.stmt]) -> ast.expr:
+        """One part of a tuple's target: it is unpacked into a temporary, and stored from there."""
+        if isinstance(target, ast.Starred):
+            return ast.Starred(self._part(target.value, after), ast.Store())
+        part = self.temporary()
+        after += self._store(target, _name(part))
+        return ast.Name(part, ast.Store())
+
+    def assigned(self, name: str, value: ast.expr) -> ast.expr:
+        """What is stored when a value is assigned to a name."""
+        if name in self.static:
+            self.defined.add(name)
+            return _flow("static", value)
+        if not self.depth or name not in self.locals:
+            self.defined.add(name)
+            return _flow("tensor", value)
+        if name not in self.defined:
+            self.undefined.add(name)
+            self.defined.add(name)
+        return _flow("merge", value, _name(name))
+
+    # --- expressions ---
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A name; one that may have no value yet is looked at first."""
+        unsure = isinstance(node.ctx, ast.Load) and node.id in self.locals and node.id not in self.defined
+        if not unsure or self.plain:
+            return node
+        return ast.copy_location(_flow("defined", node, ast.Constant(node.id)), node)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        """`x := value` assigns as a statement does."""
+        node.value = self.visit(node.value)
+        if not self.plain:
+            node.value = self.assigned(node.target.id, node.value)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Every call goes through the flow, which knows builtins and kernels."""
+        func = node.func
+        if isinstance(func, ast.Name) and func.id in _LEFT_ALONE:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        of_value = isinstance(func, ast.Attribute) and not self._is_global(func.value)
+        first: list[ast.expr]
+        if of_value and isinstance(func, ast.Attribute):
+            first = [self.visit(func.value), ast.Constant(func.attr)]
+        else:
+            first = [self.visit(func)]
+        args = [*first, *(self.visit(arg) for arg in node.args)]
+        keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords]
+        attribute = ast.Attribute(_name(FLOW), "method" if of_value else "call", ast.Load())
+        return ast.copy_location(ast.Call(attribute, args, keywords), node)
+
+    def _is_global(self, node: ast.expr) -> bool:
+        """Whether this is a global's attribute, so most likely a module: `tl.load`."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id not in self.locals and not self.plain
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """`and`, `or`: short of evaluating all only where Python's values decide."""
+        if self.plain:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        kind = "and" if isinstance(node.op, ast.And) else "or"
+        result = self.visit(node.values[0])
+        # What follows the first may not run: what it assigns is not surely there.
+        before = set(self.defined)
+        rest = [self.visit(value) for value in node.values[1:]]
+        self.defined = before
+        for value in rest:
+            result = self._logical(kind, result, value)
+        return ast.copy_location(result, node)
+
+    def _logical(self, kind: str, left: ast.expr, right: ast.expr) -> ast.expr:
+        if isinstance(right, ast.Name | ast.Constant):
+            return _flow(f"{kind}_", left, right)
+        first = self.temporary()
+        open_ = _flow(f"{kind}_is_open", ast.NamedExpr(ast.Name(first, ast.Store()), left))
+        return ast.IfExp(open_, _flow(f"{kind}_", _name(first), right), _name(first))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """`not`; the others are the value's own."""
+        if self.plain or not isinstance(node.op, ast.Not):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        return ast.copy_location(_flow("not_", self.visit(node.operand)), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """`a < b < c` is `a < b and b < c`, with b evaluated once."""
+        if self.plain or len(node.ops) == 1:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        left, result = self.visit(node.left), None
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.visit(comparator)
+            middle = self.temporary()
+            compared = ast.Compare(left, [op], [ast.NamedExpr(ast.Name(middle, ast.Store()), right)])
+            result = compared if result is None else self._logical("and", result, compared)
+            left = _name(middle)
+        assert result is not None
+        return ast.copy_location(result, node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """`a if c else b`: each side is evaluated for the lanes that want it."""
+        if self.plain:
+            return self.generic_visit(node)  # type: ignore[return-value]
+        split = self.temporary()
+        test = ast.NamedExpr(ast.Name(split, ast.Store()), _flow("test", self.visit(node.test)))
+        before = set(self.defined)
+        self.depth += 1
+        body = self.visit(node.body)
+        self.defined = set(before)
+        orelse = self.visit(node.orelse)
+        self.defined = before
+        self.depth -= 1
+        first = ast.IfExp(_name(split), body, ast.Constant(None))
+        second = ast.IfExp(_flow("other", _name(split)), orelse, ast.Constant(None))
+        return ast.copy_location(_flow("chosen", test, first, second), node)
+
+    def _plainly(self, node: Any) -> Any:
+        """Other scopes: calls go through the flow, the rest is Python's."""
+        self.plain += 1
+        node = self.generic_visit(node)
+        self.plain -= 1
+        return node
+
+    visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _plainly
+
+    def temporary(self) -> str:
+        """A new variable's name."""
+        self.temporaries += 1
+        return f"__{self.temporaries}"
+
+
+def _name(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _set(name: str, value: ast.expr) -> ast.Assign:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _on(name: str, method: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(_name(name), method, ast.Load()), list(args), [])
+
+
+def _flow(method: str, *args: ast.expr) -> ast.Call:
+    return _on(FLOW, method, *args)
+
+
+def _within(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything below a node that is in the same scope."""
+    if not isinstance(node, _SCOPES):
+        for child in ast.iter_child_nodes(node):
+            yield child
+            yield from _within(child)
+
+
+def _may_leave(node: ast.AST) -> bool:
+    """Whether a lane may go elsewhere than to the next statement: by return, or out of a loop around."""
+    if isinstance(node, ast.Return | ast.Break | ast.Continue):
+        return True
+    if isinstance(node, _SCOPES):
+        return False
+    if isinstance(node, _LOOPS):
+        returns = any(isinstance(child, ast.Return) for s in node.body for child in (s, *_within(s)))
+        return returns or any(_may_leave(s) for s in node.orelse)
+    return any(_may_leave(child) for child in ast.iter_child_nodes(node))
+
+
+def _ends(statements: list[ast.stmt]) -> bool:
+    return bool(statements) and isinstance(statements[-1], _ENDS)
+
+
+def _bound(target: ast.AST) -> set[str]:
+    """The names that a target or pattern binds."""
+    names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    return names | {n.name for n in ast.walk(target) if isinstance(n, ast.MatchAs | ast.MatchStar) and n.name}
+
+
+def _seen_after(function: ast.FunctionDef) -> set[int]:
+    """The `for` loops (by id) whose variable is read outside of them."""
+    loops = [n for n in ast.walk(function) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)]
+    return {
+        id(loop)
+        for loop in loops
+        if isinstance(loop.target, ast.Name)
+        and _reads(loop.target.id, [function]) != _reads(loop.target.id, loop.body)
+    }
+
+
+def _reads(name: str, nodes: Iterable[ast.AST]) -> int:
+    """How often a name is read."""
+    every = [n for node in nodes for n in ast.walk(node)]
+    updated = [n.target for n in every if isinstance(n, ast.AugAssign)]
+    loaded = [n for n in every if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    return sum(isinstance(n, ast.Name) and n.id == name for n in (*updated, *loaded))
+
+
+def _has_attributes(name: str, nodes: Iterable[ast.AST]) -> bool:
+    """Whether something is asked of a name that only a tensor has: `i.to(tl.int64)`."""
+    every = (n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute))
+    return any(isinstance(n.value, ast.Name) and n.value.id == name for n in every)
+
+
+def _is_static_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and "static_range" in ast.unparse(node.func)

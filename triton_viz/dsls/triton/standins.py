@@ -1,0 +1,286 @@
+"""Stand-ins for the GPU that a library asks Triton or PyTorch about, on a machine that has none.
+
+A library wants to know how many multiprocessors there are before it launches, enters a device guard, or asks
+for the current stream. Each of these gets an answer, so that the launch itself is reached. Nothing pretends
+that there is a GPU: `torch.cuda.is_available()` stays False, and a tensor cannot be put on "cuda".
+
+The answers are those of an H100. It is the target we compile for where no other is named; all that Triton's
+language offers is allowed on it (tensor descriptors, 8-bit floats); and its 132 multiprocessors are no power
+of two, so a persistent kernel meets an uneven last round, as it would on the real one.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import time
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import torch
+import triton.language
+from triton.backends import backends
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+from triton.runtime import driver
+
+from triton_viz.errors import UnsupportedError
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceProperties:
+    """What `torch.cuda.get_device_properties` says, by PyTorch's names."""
+
+    name: str = "NVIDIA H100 (a stand-in: there is no GPU)"
+    major: int = 9
+    minor: int = 0
+    multi_processor_count: int = 132
+    total_memory: int = 80 * 2**30
+    warp_size: int = 32
+    max_threads_per_block: int = 1024
+    max_threads_per_multi_processor: int = 2048
+    regs_per_multiprocessor: int = 65536
+    shared_memory_per_block: int = 48 * 2**10
+    shared_memory_per_block_optin: int = 227 * 2**10
+    shared_memory_per_multiprocessor: int = 228 * 2**10
+    L2_cache_size: int = 50 * 2**20
+    clock_rate: int = 1_980_000
+    """In kHz, like the next."""
+    memory_clock_rate: int = 2_619_000
+    memory_bus_width: int = 5120
+    is_integrated: int = 0
+    is_multi_gpu_board: int = 0
+    gcnArchName: str = ""
+
+
+DEVICE = DeviceProperties()
+
+
+class Stream:
+    """The one stream there is: everything on it is done when the next line runs."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+
+    def query(self) -> bool:
+        """Whether all work is done."""
+        return True
+
+    def synchronize(self, *_: Any) -> None:
+        """Nothing to wait for."""
+
+    wait_stream = wait_event = record_event = synchronize
+
+
+class Driver(DriverBase):
+    """What `triton.runtime.driver.active` is while there is no GPU."""
+
+    def __init__(self) -> None:
+        self.utils = types.SimpleNamespace(
+            get_device_properties=_triton_properties, load_binary=_refuse, set_printf_fifo_size=_ignore
+        )
+        self.launcher_cls = _refuse
+
+    @classmethod
+    def is_active(cls) -> Any:  # the base class is not annotated, and returns nothing
+        """There is no GPU."""
+        return False
+
+    def get_current_target(self) -> Any:
+        """What would be compiled for."""
+        return GPUTarget("cuda", 10 * DEVICE.major + DEVICE.minor, DEVICE.warp_size)
+
+    def get_active_torch_device(self) -> Any:
+        """Where a library should put tensors for its kernels."""
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """The part of PyTorch that a benchmark asks about devices."""
+        return torch.cuda
+
+    def get_current_device(self) -> int:
+        """The first and only."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is no other."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The default stream's handle."""
+        return Stream.cuda_stream
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        """Major and minor."""
+        return DEVICE.major, DEVICE.minor
+
+    def get_benchmarker(self) -> Callable[..., Sequence[float]]:
+        """A clock around one run: on a CPU it says nothing about configs."""
+        return _run_once
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """Nothing to flush."""
+        return torch.empty(0, dtype=torch.int)
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """Flush what `get_empty_cache_for_benchmark` gave."""
+        cache.zero_()
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """The C++ type of a launcher's argument."""
+        if ty.startswith("*"):
+            return "void*"
+        if ty.startswith(("fp", "bf")):
+            return "double" if ty == "fp64" else "float"
+        width = max(8, int(ty[1:]))
+        return f"{'u' if ty[0] == 'u' else ''}int{width}_t"
+
+
+def _triton_properties(device: int = 0) -> dict[str, int]:
+    """The properties by Triton's names."""
+    return {
+        "max_shared_mem": DEVICE.shared_memory_per_block_optin,
+        "max_num_regs": DEVICE.regs_per_multiprocessor,
+        "multiprocessor_count": DEVICE.multi_processor_count,
+        "warpSize": DEVICE.warp_size,
+        "sm_clock_rate": DEVICE.clock_rate,
+        "mem_clock_rate": DEVICE.memory_clock_rate,
+        "mem_bus_width": DEVICE.memory_bus_width,
+    }
+
+
+def _run_once(kernel_call: Callable[[], Any], *, quantiles: Sequence[float], **_: Any) -> list[float]:
+    start = time.perf_counter()
+    kernel_call()
+    return [1000 * (time.perf_counter() - start)] * len(quantiles)
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise UnsupportedError(
+        "there is no GPU to launch this kernel on: launch it inside `with triton_viz.trace(...)`, or put "
+        "@triton_viz.trace() above it"
+    )
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    pass
+
+
+def _stands_in_for(device: Any) -> bool:
+    """Whether a device is the one there is: named not at all, by its index, or as a CPU tensor's.
+
+    Anything else ("cuda", "cuda:1", 2) is a real GPU that somebody wants, and PyTorch says what it says.
+    """
+    if device is None or isinstance(device, int):
+        return device is None or device <= 0
+    return str(device).split(":")[0] == "cpu"
+
+
+def _answer(original: Callable[..., Any], value: Any) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def stand_in(device: Any = None) -> Any:
+        return value if _stands_in_for(device) else original(device)
+
+    return stand_in
+
+
+def _guard(original: type, nothing: Any) -> type:
+    """A device guard that guards nothing where there is only a CPU. `nothing` is PyTorch's word for that."""
+
+    class Guard(original):
+        def __init__(self, device: Any) -> None:
+            super().__init__(nothing if _stands_in_for(device) else device)
+
+    Guard.__name__, Guard.__qualname__, Guard.__module__ = (
+        original.__name__,
+        original.__qualname__,
+        original.__module__,
+    )
+    return Guard
+
+
+def _on_stream(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def stand_in(stream: Any) -> Any:
+        return contextlib.nullcontext() if isinstance(stream, Stream) else original(stream)
+
+    return stand_in
+
+
+def _torch_functions() -> Iterator[tuple[Any, str, Any]]:
+    """Where, under what name, and what stands there."""
+    cuda, stream = torch.cuda, Stream()
+    answers = {
+        "get_device_properties": DEVICE,
+        "get_device_capability": (DEVICE.major, DEVICE.minor),
+        "get_device_name": DEVICE.name,
+        "current_stream": stream,
+        "default_stream": stream,
+        "synchronize": None,
+        "set_device": None,
+    }
+    for name, value in answers.items():
+        yield cuda, name, _answer(getattr(cuda, name), value)
+    yield cuda, "current_device", lambda: 0
+    yield cuda, "device", _guard(cuda.device, -1)
+    yield cuda, "stream", _on_stream(cuda.stream)
+    accelerator = torch.accelerator
+    for name, value in {"synchronize": None, "current_stream": stream}.items():
+        yield accelerator, name, _answer(getattr(accelerator, name), value)
+    yield accelerator, "current_device_index", lambda: 0
+    yield accelerator, "device_index", _guard(accelerator.device_index, None)
+
+
+def _triton_driver() -> Iterator[tuple[Any, str, Any]]:
+    ours = Driver()
+    # Releases differ in whether `active` is a property over a private name.
+    private = "_active" in vars(driver)
+    for name in ("active", "default"):
+        yield driver, f"_{name}" if private else name, ours
+    # A kernel asks for its target to see whether it may use PTX. Here it may not.
+    target_info = getattr(triton.language, "target_info", None)
+    if target_info is not None:
+        yield target_info, "current_target", _no_target(target_info.current_target)
+
+
+def _no_target(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def current_target() -> None:
+        return None
+
+    return current_target
+
+
+def driver_is_active() -> bool:
+    """Whether Triton has a device to run on: a GPU, or a driver that somebody set."""
+    state = vars(driver)
+    if state.get("_active") is not None or isinstance(state.get("active"), Driver):
+        return True
+    return any(backend.driver.is_active() for backend in backends.values())
+
+
+@contextlib.contextmanager
+def standing_in() -> Iterator[None]:
+    """Answer for the GPU while inside, and put everything back after. With a driver, change nothing."""
+    undo = _stand_in()
+    try:
+        yield
+    finally:
+        for place, name, original in reversed(undo):
+            setattr(place, name, original)
+
+
+def install() -> None:
+    """Answer for the GPU from now on. A second call, or one with a driver, changes nothing."""
+    _stand_in()
+
+
+def _stand_in() -> list[tuple[Any, str, Any]]:
+    """What stood there before, for who wants to put it back."""
+    if driver_is_active():
+        return []
+    before = []
+    for place, name, value in [*_torch_functions(), *_triton_driver()]:
+        before.append((place, name, vars(place)[name]))
+        setattr(place, name, value)
+    return before
