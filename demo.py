@@ -66,15 +66,16 @@ def trace_a_kernel() -> str:
     vector_add.run(n, block)
     launch = triton_viz.launches[-1]
     table = Table("program", "stored to out", "elements", "masked off", box=None, padding=(0, 2))
-    for record in launch.records:
-        if isinstance(record, Store):
-            touched = set(record.offsets[record.mask].tolist())
-            cells = "".join("█" if i in touched else "·" for i in range(0, n, 4))
-            table.add_row(str(record.program[0]), cells, str(len(touched)), str(int((~record.mask).sum())))
+    for program in launch.programs():
+        for op in launch.at(program):
+            if isinstance(op, Store):
+                touched = set(op.offsets[op.mask].tolist())
+                cells = "".join("█" if i in touched else "·" for i in range(0, n, 4))
+                table.add_row(str(program[0]), cells, str(len(touched)), str(int((~op.mask).sum())))
     console.print(table)
     trace = folder / "vector_add.tvz"
     triton_viz.save(trace)
-    return f"triton_viz traced {len(launch.records)} ops of {launch.grid[0]} programs, saved in {trace}"
+    return f"triton_viz traced {launch.ops} ops of {launch.grid[0]} programs, saved in {trace}"
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ def matmul(a, b, c, m, n, k, TILE: tl.constexpr, GROUP: tl.constexpr):
     left = a + at_m[:, None] * k + at_k[None, :]
     right = b + at_k[:, None] * n + at_n[None, :]
     total = tl.zeros((TILE, TILE), dtype=tl.float32)
-    for step in range(0, tl.cdiv(k, TILE)):
+    for step in range(tl.cdiv(k, TILE)):
         inside = at_k < k - step * TILE
         total = tl.dot(
             tl.load(left, mask=inside[None, :], other=0.0),
@@ -105,35 +105,47 @@ class Workload(NamedTuple):
 def _vector_add() -> Workload:
     n, block = 1_000_000, 1024
     x, y, out = torch.randn(n), torch.randn(n), torch.empty(n)
-    arguments = dict(x=x, y=y, out=out, n=n, BLOCK=block)
+    arguments = {"x": x, "y": y, "out": out, "n": n, "BLOCK": block}
     return Workload(vector_add, (triton.cdiv(n, block),), arguments, out, x + y)
 
 
 def _softmax() -> Workload:
     x, out = torch.randn(1024, 1024), torch.empty(1024, 1024)
-    return Workload(softmax, (1024,), dict(out=out, x=x, columns=1024, BLOCK=1024), out, x.softmax(1))
+    return Workload(softmax, (1024,), {"out": out, "x": x, "columns": 1024, "BLOCK": 1024}, out, x.softmax(1))
 
 
 def _matmul() -> Workload:
     a, b, c = torch.randn(512, 512), torch.randn(512, 512), torch.empty(512, 512)
-    arguments = dict(a=a, b=b, c=c, m=512, n=512, k=512, TILE=32, GROUP=8)
+    arguments = {"a": a, "b": b, "c": c, "m": 512, "n": 512, "k": 512, "TILE": 32, "GROUP": 8}
     return Workload(matmul, (256,), arguments, c, a @ b)
 
 
 def _layer_norm() -> Workload:
     x, out = torch.randn(1024, 1024), torch.empty(1024, 1024)
     weight, bias = torch.randn(1024), torch.randn(1024)
-    arguments = dict(x=x, out=out, weight=weight, bias=bias, columns=1024, eps=1e-5, BLOCK=1024)
+    arguments = {
+        "x": x,
+        "out": out,
+        "weight": weight,
+        "bias": bias,
+        "columns": 1024,
+        "eps": 1e-5,
+        "BLOCK": 1024,
+    }
     expected = torch.nn.functional.layer_norm(x, (1024,), weight, bias)
-    return Workload(layer_norm, (1024,), arguments, out, expected)
+    return Workload(layer_norm, (1024,), arguments | {"BLOCK": 1024}, out, expected)
 
 
 def _attention() -> Workload:
     heads, length, width = 4, 256, 32
     q, k, v = (torch.randn(heads, length, width) for _ in range(3))
     out = torch.empty(heads, length, width)
-    arguments = dict(q=q, k=k, v=v, out=out, length=length, scale=width**-0.5, WIDTH=width, TILE=32)
+    arguments = {"q": q, "k": k, "v": v, "out": out, "length": length, "scale": width**-0.5} | {
+        "WIDTH": width,
+        "TILE": 32,
+    }
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    arguments |= {"WIDTH": width, "TILE": 32}
     return Workload(attention, (length // 32, heads), arguments, out, expected)
 
 

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 import triton_viz
-from triton_viz.core.data import Access
+from triton_viz.core.data import Access, Dot
 
 
 @triton_viz.trace("tracer")
@@ -53,17 +53,15 @@ def main() -> None:
     launch = triton_viz.launches[-1]
     tensors = {tensor.name: tensor for tensor in launch.tensors}
     print(f"{launch.kernel} ran a grid of {launch.grid}; program (2, 1, 0) did this:")
-    for record in launch.records:
-        if record.program != (2, 1, 0):
-            continue
-        if isinstance(record, Access):
-            tensor = tensors[record.tensor]
-            rows, columns = np.unravel_index(tensor.elements(record.offsets[record.mask]), tensor.shape)
-            masked = int((~record.mask).sum())
+    for op in launch.at((2, 1, 0)):
+        if isinstance(op, Access):
+            tensor = tensors[op.tensor]
+            rows, columns = np.unravel_index(tensor.elements(op.offsets[op.mask]), tensor.shape)
+            masked = int((~op.mask).sum())
             where = f"{tensor.name}[{rows.min()}:{rows.max() + 1}, {columns.min()}:{columns.max() + 1}]"
-            print(f"  {type(record).__name__:<5}  {where:<15}  {masked:>3} lanes masked off")
-        else:
-            print(f"  Dot    {record.left} @ {record.right}")
+            print(f"  {type(op).__name__:<5}  {where:<15}  {masked:>3} elements masked off")
+        elif isinstance(op, Dot):
+            print(f"  Dot    {op.left} @ {op.right}")
     if options.show:
         triton_viz.launch(options.port)
 

@@ -44,13 +44,14 @@ def main() -> None:
     run()
     launch = triton_viz.launches[-1]
     print(f"{launch.kernel} ran {launch.grid[0]} programs, and left {len(launch.records)} records:")
-    for record in launch.records:
-        if isinstance(record, Access):
-            touched = record.offsets[record.mask]
-            print(
-                f"  program {record.program[0]}  {type(record).__name__:<5}  {record.tensor:<3} "
-                f"[{touched.min():>3} .. {touched.max():>3}]  {(~record.mask).sum():>2} lanes masked off"
-            )
+    for program in launch.programs():
+        for op in launch.at(program):
+            if isinstance(op, Access):
+                touched = op.offsets[op.mask]
+                print(
+                    f"  program {program[0]}  {type(op).__name__:<5}  {op.tensor:<3} "
+                    f"[{touched.min():>3} .. {touched.max():>3}]  {(~op.mask).sum():>2} elements masked off"
+                )
     if options.show:
         triton_viz.launch(options.port)
 

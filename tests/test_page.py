@@ -169,8 +169,8 @@ def test_a_program_and_an_op_show_in_the_source_the_tensors_and_the_address(
     assert marked_line(page).startswith("tl.store(c")
     assert highlighted(page, "c", "--store") == tile((32, 40), (0, 16), M, N)
     expect(page.locator("#detail")).to_have_text("Storewrites 128 elements to c, 128 lanes masked off")
-    last = next(n for n, record in reversed(list(enumerate(launch.records))) if record.program == (2, 0, 0))
-    assert page.url == f"{address}#launch={launch.id}&program=2,0,0&op={launch.id}-{last}"
+    *_, (last, _) = launch.numbered((2, 0, 0))
+    assert page.url == f"{address}#launch={launch.id}&program=2,0,0&op={launch.id}-{last}-2.0.0"
 
 
 def test_the_address_leads_back_to_the_same_view(address: str, seen: Visit) -> None:

@@ -11,7 +11,6 @@ from triton_viz.core import patch
 from triton_viz.core.columns import Programs
 from triton_viz.core.config import cfg
 from triton_viz.core.data import Op, Program, TensorInfo
-from triton_viz.core.launch import AnyRecord
 from triton_viz.core.places import Tensors
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,7 +80,7 @@ class Client(ABC):
     def finalize(self) -> list[Any]:
         """The records of this launch. Calling it again returns the same."""
 
-    def discard_callback(self) -> None:
+    def discard_callback(self) -> None:  # noqa: B027 - few clients have something to forget
         """Forget all since the last `grid_idx_callback`: those programs are run again, in smaller groups.
 
         Only a vectorized client is called: programs that run alone never have to be run again.
@@ -91,12 +90,12 @@ class Client(ABC):
         """Whether the kernel is to be compiled before it runs, so that its ASM can be looked at."""
         return False
 
-    def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
+    def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:  # noqa: B027 - few ask for it
         """Called with what the compiler made of the kernel, if it was asked for."""
 
     def lock_fn(self, fn: F) -> F:
         """A function of this client that only one thread runs at a time: `cfg.num_sms` may make several."""
-        lock: threading.RLock = self.__dict__.setdefault("_lock", threading.RLock())
+        lock: threading.RLock = vars(self).setdefault("_lock", threading.RLock())
 
         def locked(*args: Any, **kwargs: Any) -> Any:
             with lock:
@@ -142,7 +141,7 @@ class ClientManager:
             for client in started:
                 client.post_run_callback(fn)
 
-    def finalize(self) -> list[AnyRecord]:
+    def finalize(self) -> list[Op]:
         """All clients' records of this launch."""
         return [record for client in self.clients.values() for record in client.finalize()]
 

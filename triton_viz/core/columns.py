@@ -1,7 +1,6 @@
-"""Records of many programs at once: one per op and iteration, with a column for every thing that differs.
+"""Columns: what differs between the programs of one record, for all of them at once.
 
-A million programs that load from evenly spaced addresses are two numbers here. `record.at(program)` is what
-one program did, as plain arrays.
+A million programs that load from evenly spaced addresses are two numbers here.
 """
 
 import math
@@ -10,7 +9,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from triton_viz.core.data import OPS, Op, Program, Site
+Program = tuple[int, int, int]
+"""Which program of the grid: its index along x, y and z."""
 
 
 class Numbers(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class Numbers(msgspec.Struct, frozen=True):
         if int(numbers[-1]) - first == step * (count - 1) and (np.diff(numbers) == step).all():
             return cls(count, first, step)
         low, high = int(numbers.min()), int(numbers.max())
-        fits = -(2**31) <= low and high < 2**31
+        fits = low >= -(2**31) and high < 2**31
         return cls(count, listed=numbers.astype(np.int32 if fits else np.int64))
 
     def at(self, lane: int) -> int:
@@ -67,9 +67,20 @@ class Programs(msgspec.Struct, frozen=True):
         """How many lanes there were."""
         return self.order.count
 
+    @classmethod
+    def of(cls, program: Program, grid: Program) -> "Programs":
+        """One program of a grid."""
+        return cls(grid, Numbers(1, _place(program, grid)))
+
     def only(self) -> Program:
         """The one program that it is."""
+        if self.lanes != 1:
+            raise ValueError(f"this is of {self.lanes} programs: ask for one with .at(program)")
         return self.program(0)
+
+    def at(self, lane: int) -> "Programs":
+        """One lane's."""
+        return Programs(self.grid, Numbers(1, self.order.at(lane)))
 
     def program(self, lane: int) -> Program:
         """Which program a lane is."""
@@ -81,7 +92,7 @@ class Programs(msgspec.Struct, frozen=True):
         """Which lane a program is; None if it did not run the op."""
         if any(not 0 <= i < n for i, n in zip(program, self.grid, strict=True)):
             return None
-        place = (program[0] * self.grid[1] + program[1]) * self.grid[2] + program[2]
+        place = _place(program, self.grid)
         order = self.order
         if order.listed is not None:
             found = np.flatnonzero(order.listed == place)
@@ -94,13 +105,17 @@ class Programs(msgspec.Struct, frozen=True):
         return lane
 
 
+def _place(program: Program, grid: Program) -> int:
+    return (program[0] * grid[1] + program[1]) * grid[2] + program[2]
+
+
 class Box(msgspec.Struct, frozen=True):
-    """Masks that are true between bounds: for each axis a start and an end per lane, or None for all of it."""
+    """Masks that are true between bounds: for each axis a start and an end per lane, or None for all."""
 
     bounds: tuple[tuple[Numbers, Numbers] | None, ...]
 
 
-class Places(msgspec.Struct, frozen=True):
+class Places(msgspec.Struct, frozen=True, eq=False):
     """Which elements of which tensors a block covers, for each lane."""
 
     shape: tuple[int, ...]
@@ -113,7 +128,7 @@ class Places(msgspec.Struct, frozen=True):
     offsets: np.ndarray | None = None
     """Or every element's, of shape (L, *shape), where they do not lie regularly."""
     which: np.ndarray | None = None
-    """Which of the tensors each lane (L,) or each element (L, *shape) is in, if there are several; -1 in none."""
+    """Which of the tensors each lane (L,) or each element (L, *shape) is in, if there are several."""
     box: Box | None = None
     """What was masked off, if that is regular."""
     bits: np.ndarray | None = None
@@ -159,83 +174,51 @@ class Places(msgspec.Struct, frozen=True):
                     counts = counts * np.maximum(inside, 0)
         return np.broadcast_to(counts, (lanes,))
 
-    def at(self, lane: int) -> dict[str, Any]:
-        """One lane's part, as the fields of an access."""
+    def at(self, lane: int) -> "Places":
+        """One lane's part, with every element's place and mask."""
         mask = self.mask(lane)
-        offsets = self.elements(lane)
+        offsets = self.elements(lane)[None]
+        bits = np.packbits(mask.reshape(1, -1), axis=1)
         if not self.tensors or not mask.any():
-            return {"tensor": "", "offsets": np.zeros(self.shape, np.int64), "mask": mask}
+            return Places(self.shape, (), offsets=np.zeros_like(offsets), bits=bits)
         if self.which is None:
-            return {"tensor": self.tensors[0], "offsets": offsets, "mask": mask}
+            return Places(self.shape, self.tensors[:1], offsets=offsets, bits=bits)
         which = self.which[lane if len(self.which) > 1 else 0]
-        if which.ndim == 0 or len(set(which[mask].tolist())) == 1:
-            owner = self.tensors[int(which if which.ndim == 0 else which[mask][0])]
-            return {"tensor": owner, "offsets": offsets, "mask": mask}
-        used = sorted(set(which[mask].tolist()))
-        names = tuple(self.tensors[i] for i in used)
-        number_of = np.array([used.index(i) if i in used else -1 for i in range(len(self.tensors))])
-        local = np.where(mask, number_of[which], -1)
-        return {
-            "tensor": ", ".join(names),
-            "offsets": offsets,
-            "mask": mask,
-            "tensors": names,
-            "which": local,
-        }
+        used = [int(which)] if which.ndim == 0 else np.unique(which[mask]).tolist()
+        names = tuple(self.tensors[number] for number in used)
+        if len(used) == 1:
+            return Places(self.shape, names, offsets=offsets, bits=bits)
+        own = np.where(mask, np.searchsorted(used, which), -1)[None]
+        return Places(self.shape, names, offsets=offsets, bits=bits, which=own)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Places) and all(
+            np.array_equal(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else a == b
+            for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        )
 
-class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """One op at one place in the source and one iteration, of all programs that ran it together."""
-
-    kind: str
-    """The name of its `Op` type: Load, Store, Dot, ..."""
-    programs: Programs
-    call_path: tuple[Site, ...]
-    iterations: tuple[tuple[int, int], ...] = ()
-    detail: dict[str, Any] = {}
-    """What is the same for all programs, as fields of the op."""
-    places: Places | None = None
-    values: np.ndarray | None = None
-    """What was read or written, of shape (L, *shape), if that was asked for."""
-
-    def check(self) -> None:
-        """Raise a ValueError if its columns do not fit each other."""
-        lanes = self.programs.lanes
-        columns = [self.programs.order, self.programs.active, self.values]
-        if (places := self.places) is not None:
-            rank = len(places.shape)
-            if places.first is None and places.offsets is None:
-                raise ValueError("an access without places")
-            if places.first is not None and len(places.steps) != rank:
-                raise ValueError("an access whose steps do not fit its shape")
-            bounds = places.box.bounds if places.box is not None else (None,) * rank
-            if len(bounds) != rank:
-                raise ValueError("a mask that does not fit its block")
-            for array in (places.offsets, self.values):
-                if array is not None and array.shape[1:] != places.shape:
-                    raise ValueError("an access whose columns do not fit its block")
-            columns += [places.first, places.offsets, places.which, places.bits]
-            columns += [end for pair in bounds if pair is not None for end in pair]
+    def check(self, lanes: int) -> None:
+        """Raise a ValueError if its parts do not fit each other, or so many lanes."""
+        rank = len(self.shape)
+        if self.offsets is None and (self.first is None or len(self.steps) != rank):
+            raise ValueError("an access whose places do not fit its block")
+        bounds = self.box.bounds if self.box is not None else (None,) * rank
+        if len(bounds) != rank or (self.offsets is not None and self.offsets.shape[1:] != self.shape):
+            raise ValueError("a mask or a column that does not fit its block")
+        if self.bits is not None and self.bits.shape[1:] != (-(-math.prod(self.shape) // 8),):
+            raise ValueError("a mask that does not fit its block")
+        columns: list[Any] = [self.first, self.offsets, self.which, self.bits]
+        columns += [end for pair in bounds if pair is not None for end in pair]
         for column in columns:
-            count = column.count if isinstance(column, Numbers) else None if column is None else len(column)
-            if count not in (None, 1, lanes):
-                raise ValueError(f"a column of {count} lanes in a record of {lanes}")
-            if isinstance(column, Numbers) and column.listed is not None and len(column.listed) != count:
-                raise ValueError("a column that is shorter than it says")
-
-    def at(self, program: Program) -> Op | None:
-        """What one program did; None if it did not come here."""
-        lane = self.programs.lane(program)
-        if lane is None:
-            return None
-        fields = {name: _frozen(value) for name, value in self.detail.items()}
-        if self.places is not None:
-            fields |= self.places.at(lane)
-            if self.values is not None:
-                fields["values"] = self.values[lane if len(self.values) > 1 else 0]
-        return OPS[self.kind](program=program, call_path=self.call_path, iterations=self.iterations, **fields)
+            check_column(column, lanes)
 
 
-def _frozen(value: Any) -> Any:
-    """A detail as it was made: a file has lists where there were tuples."""
-    return tuple(_frozen(x) for x in value) if isinstance(value, list) else value
+def check_column(column: Numbers | np.ndarray | None, lanes: int) -> None:
+    """Raise a ValueError unless a column has a number for each lane, or one for all."""
+    if column is None:
+        return
+    count = column.count if isinstance(column, Numbers) else len(column)
+    if count not in (1, lanes):
+        raise ValueError(f"a column of {count} lanes in a record of {lanes}")
+    if isinstance(column, Numbers) and column.listed is not None and len(column.listed) != count:
+        raise ValueError("a column that is shorter than it says")

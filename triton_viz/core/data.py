@@ -3,15 +3,15 @@
 Everything here is plain data and survives a trip through a file.
 """
 
+import itertools
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 
-
-Program = tuple[int, int, int]
-"""Which program of the grid: its index along x, y and z."""
+from triton_viz.core.columns import Places, Program, Programs, check_column
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -68,13 +68,16 @@ class TensorInfo(msgspec.Struct, frozen=True):
 
 
 OPS: dict[str, type["Op"]] = {}
-"""Each kind of op by the name that records, files and the page know it by. A new subclass of `Op` adds itself."""
+"""Each kind of op by the name that records, files and the page know. A subclass of `Op` adds itself."""
 
 
 class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """One op that one program executed. A subclass says which, and what it did."""
+    """One op at one place in the source and one iteration, of all programs that executed it together.
 
-    program: Program
+    A subclass says which op, and what it did. `at` gives what one program did.
+    """
+
+    programs: Programs
     call_path: tuple[Site, ...]
     """Where in the source, the kernel's own line first, then the functions it called."""
     iterations: tuple[tuple[int, int], ...] = ()
@@ -83,24 +86,67 @@ class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     def __init_subclass__(cls, **options: Any) -> None:
         OPS[cls.__name__] = cls
 
+    @property
+    def program(self) -> Program:
+        """The one program that it is of."""
+        return self.programs.only()
+
     def at(self, program: Program) -> "Op | None":
-        """Itself, if it is this program's."""
-        return self if self.program == program else None
+        """What one program did; None if it did not come here."""
+        lane = self.programs.lane(program)
+        return None if lane is None else self.of_lane(lane)
+
+    def of_lane(self, lane: int) -> "Op":
+        """One lane's part."""
+        return msgspec.structs.replace(self, programs=self.programs.at(lane))
+
+    def check(self) -> None:
+        """Raise a ValueError if its columns do not fit each other: a file may say anything."""
+        check_column(self.programs.order, self.programs.lanes)
+        check_column(self.programs.active, self.programs.lanes)
 
 
 class Access(Op, frozen=True, tag=True, kw_only=True):
-    """Elements of a tensor that were touched. Where the mask is false nothing was."""
+    """Elements of tensors that were touched. Where the mask is false nothing was."""
 
-    tensor: str
-    """Its name in the kernel; empty if the mask is false everywhere. Several, if one op reached into several."""
-    offsets: np.ndarray
-    """The distance of each element from its tensor's first, in elements; the block's shape."""
-    mask: np.ndarray
+    places: Places
     values: np.ndarray | None = None
-    """What was read or written, if that was asked for."""
-    tensors: tuple[str, ...] = ()
-    """If the op reached into several tensors: their names, and in `which` the one of each element."""
-    which: np.ndarray | None = None
+    """What was read or written, of shape (L, *block), if that was asked for."""
+
+    def of_lane(self, lane: int) -> "Access":
+        """One lane's part."""
+        values = self.values
+        if values is not None and len(values) > 1:
+            values = values[lane : lane + 1]
+        places, programs = self.places.at(lane), self.programs.at(lane)
+        return msgspec.structs.replace(self, programs=programs, places=places, values=values)
+
+    def check(self) -> None:
+        """Raise a ValueError if its columns do not fit each other."""
+        super().check()
+        self.places.check(self.programs.lanes)
+        check_column(self.values, self.programs.lanes)
+        if self.values is not None and self.values.shape[1:] != self.places.shape:
+            raise ValueError("values that do not fit their block")
+
+    @property
+    def tensor(self) -> str:
+        """The tensor's name in the kernel; empty if nothing was touched, several if several were."""
+        return ", ".join(self.places.tensors)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """How far each element is from its tensor's first, in elements: a block, or one for each lane."""
+        return self._blocks(self.places.elements)
+
+    @property
+    def mask(self) -> np.ndarray:
+        """Which elements were touched: a block, or one for each lane."""
+        return self._blocks(self.places.mask)
+
+    def _blocks(self, of_lane: Callable[[int], np.ndarray]) -> np.ndarray:
+        lanes = self.programs.lanes
+        return of_lane(0) if lanes == 1 else np.stack([of_lane(lane) for lane in range(lanes)])
 
 
 class Load(Access, frozen=True, tag=True, kw_only=True):
@@ -157,3 +203,40 @@ class Other(Op, frozen=True, tag=True, kw_only=True):
 
     name: str
     inputs: tuple[tuple[int, ...], ...]
+
+
+_launches = itertools.count()
+
+
+class Launch(msgspec.Struct, kw_only=True):
+    """One run of one kernel."""
+
+    id: int = msgspec.field(default_factory=lambda: next(_launches))
+    kernel: str
+    file: str
+    first_line: int
+    source: str
+    grid: Program
+    tensors: tuple[TensorInfo, ...]
+    records: list[Op]
+
+    @property
+    def ops(self) -> int:
+        """How many ops all programs together executed, of those that are recorded."""
+        return sum(record.programs.count for record in self.records)
+
+    def at(self, program: Program) -> list[Op]:
+        """What one program did, in order."""
+        return [op for _, op in self.numbered(program)]
+
+    def numbered(self, program: Program) -> Iterator[tuple[int, Op]]:
+        """What one program did, in order, each with the number of its record."""
+        for place, record in enumerate(self.records):
+            op = record.at(program)
+            if op is not None:
+                yield place, op
+
+    def programs(self) -> Iterator[Program]:
+        """All programs, in the order in which they run one at a time."""
+        x, y, z = self.grid
+        return itertools.product(range(x), range(y), range(z))

@@ -1,5 +1,6 @@
 """From pointers over lanes to elements of tensors: the columns of an access."""
 
+import itertools
 from functools import cached_property
 
 import numpy as np
@@ -20,13 +21,13 @@ class Tensors:
         self.names = tuple(tensor.name for tensor in self.tensors)
         storages = sorted({tensor.storage for tensor in tensors})
         self.apart = len(storages) == len(tensors) and all(
-            end <= start for (_, end), (start, _) in zip(storages, storages[1:], strict=False)
+            end <= start for (_, end), (start, _) in itertools.pairwise(storages)
         )
         """Whether each address is at most one tensor's: no two are views of one storage."""
 
     @cached_property
     def _reaches(self) -> list[tuple[int, int, int]]:
-        """Candidates in order of preference: between a tensor's first and last element, then in its storage."""
+        """In order of preference: from a tensor's first to its last element, then its storage."""
         places = list(enumerate(self.tensors))[::-1]
         return [(i, *elements_of(t)) for i, t in places] + [(i, *t.storage) for i, t in places]
 
@@ -91,7 +92,7 @@ def _listed(
     keep = _as_array(mask, shape)
     lanes = max(len(addresses), len(keep))
     addresses, keep = np.broadcast_to(addresses, (lanes, *shape)), np.broadcast_to(keep, (lanes, *shape))
-    used = keep.reshape(lanes, -1).any(axis=1)
+    used: np.ndarray = keep.reshape(lanes, -1).any(axis=1)
     if not used.any():
         return Places(shape, (), first=Numbers(1), steps=(0,) * len(shape), box=box, bits=bits)
     flat, kept = addresses.reshape(lanes, -1), keep.reshape(lanes, -1)

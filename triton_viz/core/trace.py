@@ -8,15 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from triton_viz.clients import Tracer
-from triton_viz.core import launch as launch_files
+from triton_viz.core import trace_file
 from triton_viz.core.attributes import set_attribute
 from triton_viz.core.client import Client, ClientManager
 from triton_viz.core.config import cfg
-from triton_viz.core.launch import Launch
+from triton_viz.core.data import Launch
 from triton_viz.dsls.triton import machine, standins
 from triton_viz.dsls.triton.run import run
 from triton_viz.dsls.triton.wrappers import Unwrapped, unwrap
@@ -31,7 +32,7 @@ _one_launch_at_a_time = threading.RLock()
 ClientLike = str | Client | type[Client]
 
 
-class trace(contextlib.ContextDecorator):  # noqa: N801 - users call it as a function
+class trace(contextlib.ContextDecorator):
     """Makes kernels leave records of what they do. Over a kernel it is a decorator:
 
     >>> @triton_viz.trace("tracer")
@@ -69,7 +70,7 @@ class trace(contextlib.ContextDecorator):  # noqa: N801 - users call it as a fun
                 if not warmup:
                     _launch(unwrap(kernel), manager, grid, args, kwargs)
 
-            for kind in (JITFunction, InterpretedFunction):
+            for kind in (JITFunction, InterpretedFunction, Autotuner, Heuristics):
                 scope.enter_context(set_attribute(kind, "run", traced_run))
         self._scopes.append(scope)
         return self
@@ -152,7 +153,7 @@ def _launch(
         with manager.patch_run(call.fn, "triton"):
             try:
                 run(call, grid, manager)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever a kernel raises
                 raise _explain(error, call.fn) from (error.__cause__ or error)
         if not manager.clients:
             return
@@ -184,7 +185,7 @@ def _explain(error: Exception, fn: Callable) -> Exception:
 
 
 def _deepest_line(traceback: TracebackType | None, fn: Callable) -> tuple[str, bool]:
-    """`file:line` of the last frame in the kernel's file, where the user should look; whether there is one."""
+    """`file:line` of the last frame in the kernel's file, and whether there is one."""
     where, found = inspect.getfile(fn), False
     file = fn.__code__.co_filename
     while traceback is not None:
@@ -205,12 +206,12 @@ def clear() -> None:
 
 def save(path: str | Path) -> None:
     """Write all launches to one file."""
-    launch_files.save(launches, str(path))
+    trace_file.save(launches, str(path))
 
 
 def load(path: str | Path, append: bool = False) -> None:
     """Read launches from a file that `save` wrote, in place of those in memory or after them."""
-    loaded = launch_files.load(str(path))
+    loaded = trace_file.load(str(path))
     if not append:
         clear()
     launches.extend(loaded)

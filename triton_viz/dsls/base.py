@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from triton_viz.core.columns import Places, Programs
 from triton_viz.core.data import Op
 from triton_viz.core.grid.memory import Mask, Memory
@@ -49,8 +47,8 @@ class Accessed:
         """The only program's tensor (None if it touches nothing, or nothing of ours), offsets and mask."""
         found = self.places.at(0)
         by_name = {tensor.name: tensor for tensor in (*self._tensors.tensors, *self._memory.adopted)}
-        offsets: np.ndarray = found["offsets"]
-        return {"tensor": by_name.get(found["tensor"]), "offsets": offsets, "mask": found["mask"]}
+        tensor = by_name.get(found.tensors[0]) if found.tensors else None
+        return {"tensor": tensor, "offsets": found.elements(0), "mask": found.mask(0)}
 
 
 @dataclasses.dataclass(frozen=True)

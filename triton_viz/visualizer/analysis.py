@@ -1,13 +1,11 @@
 """Simple measures over a launch's records."""
 
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
-from triton_viz.core.columns import Record
-from triton_viz.core.data import Access
-from triton_viz.core.launch import AnyRecord, Launch
+from triton_viz.core.data import Access, Launch, Op
 
 
 class Traffic(TypedDict):
@@ -21,7 +19,7 @@ class Traffic(TypedDict):
     bytes: int
 
 
-def analyze_records(launch: Launch, records: Iterable[AnyRecord]) -> list[Traffic]:
+def analyze_records(launch: Launch, records: Iterable[Op]) -> list[Traffic]:
     """The traffic of each tensor, each kind of access apart, in order of first use."""
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[tuple[str, str], Traffic] = {}
@@ -36,17 +34,14 @@ def analyze_records(launch: Launch, records: Iterable[AnyRecord]) -> list[Traffi
 
     for record in records:
         if isinstance(record, Access):
-            active = int(record.mask.sum())
-            add(type(record).__name__, record.tensor, 1, active, record.mask.size - active)
-        elif isinstance(record, Record) and record.places is not None:
             for tensor, ops, elements, masked in _by_tensor(record):
-                add(record.kind, tensor, ops, elements, masked)
+                add(type(record).__name__, tensor, ops, elements, masked)
     return list(table.values())
 
 
-def _by_tensor(record: Record) -> Iterable[tuple[str, int, int, int]]:
+def _by_tensor(record: Access) -> Iterable[tuple[str, int, int, int]]:
     """For each tensor of a record: how many programs accessed it, and elements touched and masked off."""
-    places: Any = record.places
+    places = record.places
     lanes = record.programs.lanes
     ran = np.ones(lanes, bool) if record.programs.active is None else record.programs.active
     size = int(np.prod(places.shape, dtype=np.int64))

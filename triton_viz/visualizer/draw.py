@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.core.data import Access, Dot, Op, Program, TensorInfo
-from triton_viz.core.launch import Launch
+from triton_viz.core.data import Access, Dot, Launch, Op, Program, TensorInfo
 
 
 def collect_launch(launch: Launch, program: Program) -> list[tuple[str, Op]]:
     """One program's ops in the order they happened, each with an id that stays the same."""
-    return [(f"{launch.id}-{number}", op) for number, op in launch.numbered(program)]
+    of = ".".join(str(index) for index in program)
+    return [(f"{launch.id}-{number}-{of}", op) for number, op in launch.numbered(program)]
 
 
 def get_visualization_data(launch: Launch, program: Program) -> list[dict[str, Any]]:

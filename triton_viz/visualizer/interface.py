@@ -13,8 +13,7 @@ from waitress import wasyncore
 from waitress.server import create_server
 from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 
-from triton_viz.core.data import Program
-from triton_viz.core.launch import Launch
+from triton_viz.core.data import Launch, Program
 from triton_viz.core.trace import launches
 from triton_viz.visualizer import draw
 from triton_viz.visualizer.analysis import analyze_records

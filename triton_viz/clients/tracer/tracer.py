@@ -1,4 +1,4 @@
-"""The tracer: a record of every access, product, reduction and scan, for all programs that ran it together."""
+"""The tracer: a record of every access, product, reduction and scan, of all programs that ran it."""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 
 from triton_viz.clients.utils import kernel_call_path
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
-from triton_viz.core.columns import Programs, Record
+from triton_viz.core.columns import Programs
 from triton_viz.core.config import cfg
 from triton_viz.core.data import Access, Compute, Load, Op, Program
 from triton_viz.dsls import OPERATION_REGISTRY
@@ -28,7 +28,7 @@ class Tracer(Client):
     def __init__(self, values: bool | None = None, arithmetic: bool = False, backend: str = "triton") -> None:
         self._values, self._arithmetic = values, arithmetic
         self._here = OPERATION_REGISTRY[backend].here
-        self._records: list[Record] = []
+        self._records: list[Op] = []
 
     def pre_run_callback(self, fn: Callable) -> None:
         """Start over for a new launch."""
@@ -60,13 +60,13 @@ class Tracer(Client):
             return OpCallbacks(after_callback=functools.partial(self._access, op_type))
         if op_type is Compute:
             return OpCallbacks(after_callback=self._compute if self._arithmetic else None)
-        return OpCallbacks(after_callback=functools.partial(self._other, op_type.__name__))
+        return OpCallbacks(after_callback=functools.partial(self._other, op_type))
 
     def register_for_loop_callback(self) -> ForLoopCallbacks:
         """Records say themselves in which iteration they are."""
         return ForLoopCallbacks()
 
-    def finalize(self) -> list[Record]:
+    def finalize(self) -> list[Op]:
         """The records of this launch."""
         return self._records
 
@@ -80,26 +80,20 @@ class Tracer(Client):
     ) -> None:
         shown = result if kind is Load else values
         kept: np.ndarray | None = shown.data if self._keep_values and shown is not None else None
-        detail = {} if operation is None else {"operation": operation}
-        self._add(kind.__name__, detail, places=accessed.places, values=kept)
+        named = {} if operation is None else {"operation": operation}
+        self._add(kind, places=accessed.places, values=kept, **named)
 
-    def _other(self, kind: str, result: Any = None, **detail: Any) -> None:
-        if "output" in detail:
-            detail["result"] = detail.pop("output")
-        self._add(kind, detail)
+    def _other(self, kind: type[Op], result: Any = None, **fields: Any) -> None:
+        if "output" in fields:
+            fields["result"] = fields.pop("output")
+        self._add(kind, **fields)
 
-    def _compute(self, result: Any = None, **detail: Any) -> None:
-        self._add("Compute", {**detail, "result": getattr(result, "shape", ())})
+    def _compute(self, result: Any = None, **fields: Any) -> None:
+        self._add(Compute, **fields, result=getattr(result, "shape", ()))
 
-    def _add(self, kind: str, detail: dict[str, Any], **columns: Any) -> None:
+    def _add(self, kind: type[Op], **fields: Any) -> None:
         here = self._here()
+        path = kernel_call_path(self._kernel)
         self._records.append(
-            Record(
-                kind=kind,
-                programs=here.programs,
-                call_path=kernel_call_path(self._kernel),
-                iterations=here.iterations,
-                detail=detail,
-                **columns,
-            )
+            kind(programs=here.programs, call_path=path, iterations=here.iterations, **fields)
         )

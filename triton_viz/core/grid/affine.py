@@ -22,7 +22,7 @@ class Affine:
         self.base, self.steps, self.shape = base, steps, shape
         self.low, self.high = low, high
         """No value is below or above these; they need not be reached."""
-        self._lane_step: int | None | bool = False
+        self._lane_step: int | bool | None = False
 
     @classmethod
     def of_scalar(cls, values: np.ndarray) -> "Affine":
@@ -39,7 +39,7 @@ class Affine:
         """The distance from each lane's base to the next one's, if it is the same everywhere."""
         if self._lane_step is False:
             self._lane_step = lane_step(self.base)
-        return self._lane_step  # type: ignore[return-value] - False was replaced
+        return self._lane_step
 
     @property
     def constant(self) -> bool:
@@ -124,8 +124,7 @@ class Affine:
         if len(axes) > 1 or not self.shape:
             return None
         if not axes:
-            low, high = self.exact_range()
-            if high < 0:
+            if self.exact_range()[1] < 0:
                 return Box((None,) * len(self.shape), self.shape)
             # One answer for a lane's whole block: none of its first axis, or all of it.
             size = self.shape[0]

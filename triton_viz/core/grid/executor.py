@@ -28,7 +28,11 @@ class Machine(Protocol):
     """What runs a chunk on one thread."""
 
     ordered: bool
-    bytes_per_lane: int
+
+    @property
+    def bytes_per_lane(self) -> int:
+        """How large the largest value was, for one program."""
+        ...
 
     def enter(self) -> None:
         """Make it the current thread's."""
@@ -64,8 +68,8 @@ def run_grid(
 ) -> None:
     """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
 
-    A chunk of one program is never run again. With several threads, chunks run side by side until one comes to
-    an atomic; from there on everything runs in order, so that the result is the same as without threads.
+    A chunk of one program is never run again. With several threads, chunks run side by side until one comes
+    to an atomic; from there on all run in order, so that the result is the same as without threads.
     """
     machine = make_machine()
     run = _Chunks(machine, began, discarded, undoable and vectorized, progress)

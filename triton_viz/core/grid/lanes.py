@@ -11,7 +11,7 @@ class Lanes:
     def __init__(self, count: int, active: np.ndarray | None = None):
         self.count = count
         self.active = active
-        """Which lanes run the current statement, as (count,) bools; None means all. Side effects are theirs only."""
+        """Which lanes run the current statement, (count,) bools; None means all. Side effects are theirs."""
 
 
 class Diverged(Exception):

@@ -9,6 +9,7 @@ import ctypes
 import gc
 import threading
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from triton_viz.core.grid.value import Value
 from triton_viz.errors import AccessError
 
 _FLOOR = 4096
-_WORLD = (ctypes.c_char * (2**47)).from_address(_FLOOR)
+_WORLD: Any = (ctypes.c_char * (2**47)).from_address(_FLOOR)
 """All addresses that user memory can have (nothing is ever at the lowest). Only checked ones are touched."""
 
 _MOST_REGIONS = 16

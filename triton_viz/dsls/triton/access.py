@@ -162,15 +162,15 @@ class AccessOps:
     def create_atomic_poll(
         self, pointers: Value, expected: Value, timeout: Value | None, *order: Any
     ) -> Value:
-        """Wait until what is there is what is expected. Lanes cannot wait for each other: one by one, then."""
+        """Wait for a value. Lanes cannot wait for each other: then it is one by one."""
         found = self.create_masked_load(pointers, None, None, None, True)
         matched = found.data == expected.data
         if not matched.all() and timeout is None:
             if self.lanes.count > 1:
                 raise RunOneByOne("tl.atomic_poll waits for another program")
             raise RuntimeError(
-                "tl.atomic_poll waits for a value that no program before this one has written: on a CPU programs "
-                "run one after the other"
+                "tl.atomic_poll waits for a value that no program before this one has written: on a CPU "
+                "programs run one after the other"
             )
         return Value(matched, tl.int1)
 
@@ -190,14 +190,15 @@ class AccessOps:
         result = np.zeros(whole, operands[-1].data.dtype)
         if addresses.size:
             narrow = NARROW.get(dtype)
-            read: Callable[[np.ndarray], np.ndarray] = lambda at: (
-                floats.decode(self.memory.gather(at, kind), narrow)
-                if narrow
-                else self.memory.gather(at, kind)
-            )
-            write: Callable[[np.ndarray, np.ndarray], None] = lambda at, new: self.memory.scatter(
-                at, floats.pack(new, narrow) if narrow else new.astype(kind, copy=False), self.log
-            )
+
+            def read(at: np.ndarray) -> np.ndarray:
+                found = self.memory.gather(at, kind)
+                return floats.decode(found, narrow) if narrow else found
+
+            def write(at: np.ndarray, new: np.ndarray) -> None:
+                bits = floats.pack(new, narrow) if narrow else new.astype(kind, copy=False)
+                self.memory.scatter(at, bits, self.log)
+
             rounded = (lambda x: floats.round_to(x, narrow)) if narrow else None
             result[kept] = atomics.apply(op, addresses, given, read, write, rounded)
         return Value(result, operands[-1].dtype.scalar)

@@ -14,7 +14,7 @@ from triton_viz.errors import UnsupportedError
 
 
 class HostCopies:
-    """Arguments with every tensor in this machine's memory. One on a GPU is copied here, and back at the end."""
+    """Arguments with every tensor in host memory. One on a GPU is copied here, and back at the end."""
 
     def __init__(self) -> None:
         self._storages: dict[int, tuple[Any, Any]] = {}

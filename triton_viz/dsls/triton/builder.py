@@ -60,7 +60,7 @@ class LaneBuilder(AccessOps, DotOps):
 
     # --- types and constants ---
 
-    def get_ptr_ty(self, element: Any, address_space: int) -> Any:
+    def get_ptr_ty(self, element: Any, address_space: Any) -> Any:
         """A pointer's type."""
         return tl.pointer_type(element, address_space)
 
@@ -386,8 +386,8 @@ class LaneBuilder(AccessOps, DotOps):
         """Impossible here."""
         first = assembly.strip().splitlines()[0][:60] if assembly.strip() else ""
         raise UnsupportedError(
-            f"inline assembly ({first!r}) is for a GPU and cannot run on a CPU: guard it with a constexpr, and "
-            "write the same in tl ops for this run"
+            f"inline assembly ({first!r}) is for a GPU and cannot run on a CPU: guard it with a constexpr, "
+            "and write the same in tl ops for this run"
         )
 
     # --- what combines elements by a function ---

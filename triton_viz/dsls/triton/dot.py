@@ -14,7 +14,7 @@ class DotOps:
     """The builder's products."""
 
     def create_dot(self, a: Value, b: Value, accumulator: Value, *precision: Any) -> Value:
-        """a @ b + accumulator, for each lane. Narrow inputs are multiplied exactly, in the accumulator's type."""
+        """a @ b + accumulator, for each lane. Narrow inputs are multiplied in the accumulator's type."""
         dtype = accumulator.dtype.scalar
         kind = COMPUTED[dtype]
         return Value(_product(a.data, b.data, kind) + accumulator.data, dtype)

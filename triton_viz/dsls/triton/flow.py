@@ -1,4 +1,4 @@
-"""Flow: the control flow of a running kernel, for all lanes at once. Rewritten kernels (`rewrite.py`) call it.
+"""Flow: the control flow of a running kernel, for all lanes at once. Rewritten kernels call it (`rewrite.py`).
 
 Where lanes disagree, both ways are run, one after the other, each with only its lanes *active*; assignments
 keep the old value of the lanes that are not. `regions` is the stack of who waits: an entry for each `if` that
@@ -7,7 +7,6 @@ taken out of the entries that it will not come back to. An entry is None for all
 are the same object hold the same lanes: that is how the code below sees, without looking, that all agree.
 """
 
-import builtins
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,7 +19,7 @@ from triton.language.core import base_value, is_builtin
 from triton.runtime.jit import JITCallable, KernelInterface
 
 from triton_viz.core.grid.lanes import Diverged, Lanes, groups_of
-from triton_viz.dsls.triton.loops import Loop, LaneRange
+from triton_viz.dsls.triton.loops import LaneRange, Loop
 from triton_viz.dsls.triton.rewrite import rewritten
 
 Mask = np.ndarray | None
@@ -147,7 +146,7 @@ class Flow:
         self.alive = False
 
     def test(self, condition: Any) -> "bool | Split":
-        """Begin an `if`: True or False if the active lanes agree. If not, those where it holds are active now."""
+        """Begin an `if`: True or False if the active lanes agree. If not, where it holds lanes are active now."""
         if condition is True or condition is False:
             return condition
         if not isinstance(condition, tl.tensor):
@@ -299,8 +298,8 @@ class Flow:
             if data.size != len(data):
                 shape = [int(n) for n in data.shape[1:]]
                 raise TypeError(
-                    f"a block of shape {shape} is no single number, as a branch, loop or index needs: reduce it "
-                    "first, with tl.max or tl.sum"
+                    f"a block of shape {shape} is no single number, as a branch, loop or index needs: "
+                    "reduce it first, with tl.max or tl.sum"
                 )
             data = data.reshape(len(data))
         return data

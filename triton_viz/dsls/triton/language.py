@@ -61,7 +61,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
         (tl.tensor, "__int__", lambda self: current().flow.index(self)),
         (tl.tensor, "__repr__", lambda self: repr(self.handle.data)),
         (tl.tensor, "__str__", lambda self: str(self.handle.data)),
-        (tl.tensor, "T", property(lambda self: current().semantic.permute(self, (1, 0)))),
+        (tl.tensor, "T", property(lambda self: tl.trans(self, 1, 0, _semantic=current().semantic))),
     ]
     for kind in (tl.dtype, tl.pointer_type, tl.block_type):
         if "to_ir" in vars(kind):

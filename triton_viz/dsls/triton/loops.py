@@ -174,8 +174,8 @@ class Loop:
             raise RunOneByOne(f"all programs may be waiting in {where}")
         if self.spins > SPINS_ALONE:
             raise KernelError(
-                f"{where} has run {self.spins - 1} times and nothing was written: this program waits for another "
-                "that has not run. Programs run one after the other here, in the order of their ids, so a "
+                f"{where} has run {self.spins - 1} times and nothing was written: this program waits for "
+                "another that has not run. Programs run one after the other here, in the order of their ids, so a "
                 "program can wait only for those before it."
             )
 

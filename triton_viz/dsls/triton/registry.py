@@ -85,7 +85,7 @@ def _unknown(builder: LaneBuilder, original: Any, *args: Any) -> dict[str, Any]:
 
 
 _ADAPTED: dict[str, tuple[type[Op], Adapter]] = {
-    # The other forms (unmasked, descriptors, block pointers, atomic loads) call these, so these see every access.
+    # The other forms (unmasked, descriptors, atomic loads) call these, so these see every access.
     "create_masked_load": (Load, _load),
     "create_masked_store": (Store, _store),
     "create_atomic_rmw": (Atomic, _atomic),
@@ -97,16 +97,16 @@ _ADAPTED: dict[str, tuple[type[Op], Adapter]] = {
     # What we have no lanes for.
     "lane_by_lane": (Other, _unknown),
 }
-_CALL_OTHERS = {"load", "store", "barrier", "atomic_load", "atomic_store", "atomic_poll"}
+_NOT_OPS = ("load", "store", "barrier", "atomic_", "descriptor", "tensor_pointer", "grid_dependency")
+"""What calls other ops, or does nothing."""
 
 
 def _operations() -> dict[str, tuple[type[Op], Adapter]]:
     operations = dict(_ADAPTED)
     for name in dir(LaneBuilder):
         short = name.removeprefix("create_")
-        if name.startswith("create_") and name not in operations and short not in _CALL_OTHERS:
-            if "descriptor" not in short and "tensor_pointer" not in short and "grid_dependency" not in short:
-                operations[name] = (Compute, _compute(short))
+        if name.startswith("create_") and name not in operations and not any(n in short for n in _NOT_OPS):
+            operations[name] = (Compute, _compute(short))
     return operations
 
 

@@ -15,20 +15,27 @@ the global `__flow`. Everything else stays as it was written: file name, lines, 
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
 import triton.language as tl
 
+from triton_viz.dsls.triton.syntax import (
+    ENDS,
+    bound,
+    ends,
+    has_attributes,
+    is_static_range,
+    may_leave,
+    seen_after,
+    within,
+)
 from triton_viz.errors import UnsupportedError
 
 FLOW = "__flow"
 """The one name that a rewritten function has besides the user's."""
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_LOOPS = (ast.For, ast.While, ast.AsyncFor)
-_ENDS = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 # These look at the frame that calls them.
 _LEFT_ALONE = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 
@@ -119,11 +126,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """The function, rewritten."""
-        self.seen_after = _seen_after(node)
+        self.seen_after = seen_after(node)
         args = node.args
         every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
         self.defined = {arg.arg for arg in every if arg is not None}
-        self.early = any(isinstance(child, ast.Return) for s in node.body for child in _within(s))
+        self.early = any(isinstance(child, ast.Return) for s in node.body for child in within(s))
         body = self.block(node.body)
         if self.early:
             body.append(ast.copy_location(ast.Return(_flow("finish")), node.body[-1]))
@@ -144,7 +151,7 @@ class _Rewriter(ast.NodeTransformer):
                 ast.copy_location(one, statement)
             result += new
             rest = statements[number + 1 :]
-            if rest and not isinstance(statement, _ENDS) and _may_leave(statement):
+            if rest and not isinstance(statement, ENDS) and may_leave(statement):
                 alive = ast.Attribute(_name(FLOW), "alive", ast.Load())
                 return [*result, ast.copy_location(ast.If(alive, self.block(rest), []), rest[0])]
         return result
@@ -181,9 +188,9 @@ class _Rewriter(ast.NodeTransformer):
                         go(item)
                 elif isinstance(value, ast.expr):
                     setattr(part, field, self.visit(value))
-                    self.defined |= _bound(value)
+                    self.defined |= bound(value)
                 elif isinstance(value, ast.pattern):
-                    self.defined |= _bound(value)
+                    self.defined |= bound(value)
 
         go(node)
         if not isinstance(node, ast.With):
@@ -196,9 +203,9 @@ class _Rewriter(ast.NodeTransformer):
         body = self.nested(node.body)
         after_body, self.defined = self.defined, before
         orelse = self.nested(node.orelse)
-        if _ends(node.orelse):
+        if ends(node.orelse):
             self.defined = after_body
-        elif not _ends(node.body):
+        elif not ends(node.body):
             self.defined = after_body & self.defined
         return self._branch(_flow("test", test), body, orelse)
 
@@ -236,7 +243,7 @@ class _Rewriter(ast.NodeTransformer):
         before = set(self.defined)
         if isinstance(target, ast.Name) and target.id in self.locals:
             name = target.id
-            as_tensor = _has_attributes(name, node.body) and not _is_static_range(node.iter)
+            as_tensor = has_attributes(name, node.body) and not is_static_range(node.iter)
             if id(node) in self.seen_after:
                 # Its value is seen after the loop: there, each lane finds its own last one.
                 if name not in self.defined:
@@ -246,7 +253,7 @@ class _Rewriter(ast.NodeTransformer):
                 start = [_set(name, _flow("keep", _name(item), _name(name)))]
         else:
             target = self.visit(target)
-        self.defined |= _bound(node.target)
+        self.defined |= bound(node.target)
         body = [*start, *self._loop_body(loop, node.body)]
         self.defined = before
         line, tensor = ast.Constant(node.lineno), ast.Constant(as_tensor)
@@ -286,7 +293,7 @@ class _Rewriter(ast.NodeTransformer):
         return [ast.Expr(_flow("check", *(self.visit(part) for part in (node.test, node.msg) if part)))]
 
     def _Delete(self, node: ast.Delete) -> list[ast.stmt]:
-        self.defined -= {name for target in node.targets for name in _bound(target)}
+        self.defined -= {name for target in node.targets for name in bound(target)}
         return [node]
 
     def _FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:
@@ -479,62 +486,3 @@ def _on(name: str, method: str, *args: ast.expr) -> ast.Call:
 
 def _flow(method: str, *args: ast.expr) -> ast.Call:
     return _on(FLOW, method, *args)
-
-
-def _within(node: ast.AST) -> Iterator[ast.AST]:
-    """Everything below a node that is in the same scope."""
-    if not isinstance(node, _SCOPES):
-        for child in ast.iter_child_nodes(node):
-            yield child
-            yield from _within(child)
-
-
-def _may_leave(node: ast.AST) -> bool:
-    """Whether a lane may go elsewhere than to the next statement: by return, or out of a loop around."""
-    if isinstance(node, ast.Return | ast.Break | ast.Continue):
-        return True
-    if isinstance(node, _SCOPES):
-        return False
-    if isinstance(node, _LOOPS):
-        returns = any(isinstance(child, ast.Return) for s in node.body for child in (s, *_within(s)))
-        return returns or any(_may_leave(s) for s in node.orelse)
-    return any(_may_leave(child) for child in ast.iter_child_nodes(node))
-
-
-def _ends(statements: list[ast.stmt]) -> bool:
-    return bool(statements) and isinstance(statements[-1], _ENDS)
-
-
-def _bound(target: ast.AST) -> set[str]:
-    """The names that a target or pattern binds."""
-    names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    return names | {n.name for n in ast.walk(target) if isinstance(n, ast.MatchAs | ast.MatchStar) and n.name}
-
-
-def _seen_after(function: ast.FunctionDef) -> set[int]:
-    """The `for` loops (by id) whose variable is read outside of them."""
-    loops = [n for n in ast.walk(function) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)]
-    return {
-        id(loop)
-        for loop in loops
-        if isinstance(loop.target, ast.Name)
-        and _reads(loop.target.id, [function]) != _reads(loop.target.id, loop.body)
-    }
-
-
-def _reads(name: str, nodes: Iterable[ast.AST]) -> int:
-    """How often a name is read."""
-    every = [n for node in nodes for n in ast.walk(node)]
-    updated = [n.target for n in every if isinstance(n, ast.AugAssign)]
-    loaded = [n for n in every if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-    return sum(isinstance(n, ast.Name) and n.id == name for n in (*updated, *loaded))
-
-
-def _has_attributes(name: str, nodes: Iterable[ast.AST]) -> bool:
-    """Whether something is asked of a name that only a tensor has: `i.to(tl.int64)`."""
-    every = (n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute))
-    return any(isinstance(n.value, ast.Name) and n.value.id == name for n in every)
-
-
-def _is_static_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and "static_range" in ast.unparse(node.func)

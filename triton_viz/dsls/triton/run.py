@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triton_viz.core.client import tensors_in
 from triton_viz.core.config import cfg
 from triton_viz.core.data import Program, TensorInfo
 from triton_viz.core.grid.executor import Progress, run_grid
 from triton_viz.core.grid.memory import Memory
-from triton_viz.core.client import tensors_in
 from triton_viz.dsls.triton import language
 from triton_viz.dsls.triton.arguments import HostCopies, as_value
 from triton_viz.dsls.triton.machine import Machine

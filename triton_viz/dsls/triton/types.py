@@ -50,12 +50,12 @@ RANGES = {
 
 def computed(dtype: Any) -> np.dtype:
     """NumPy's type for the values of a Triton type, a pointer's being an address."""
-    return COMPUTED[dtype] if dtype in COMPUTED else ADDRESS
+    return COMPUTED.get(dtype, ADDRESS)
 
 
 def stored(dtype: Any) -> np.dtype:
     """NumPy's type for what lies in memory."""
-    return STORED[dtype] if dtype in STORED else ADDRESS
+    return STORED.get(dtype, ADDRESS)
 
 
 def width(pointer: Any) -> int:

@@ -1,51 +1,15 @@
-"""A launch: one run of one kernel, and how launches are kept in a file."""
+"""Trace files: launches kept in one file, and read again."""
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Union
 
 import msgspec
 import numpy as np
 
-from triton_viz.core.columns import Record
-from triton_viz.core.data import OPS, Access, Op, Program, TensorInfo
+from triton_viz.core.data import OPS, Launch, Program, TensorInfo
 from triton_viz.errors import TraceFileError
 
 FORMAT = "tapestry trace 2"
-
-_launches = itertools.count()
-AnyRecord = Record | Op
-"""What clients leave behind: records of many programs, or of one."""
-
-
-class Launch(msgspec.Struct, kw_only=True):
-    """One run of one kernel."""
-
-    id: int = msgspec.field(default_factory=lambda: next(_launches))
-    kernel: str
-    file: str
-    first_line: int
-    source: str
-    grid: Program
-    tensors: tuple[TensorInfo, ...]
-    records: list[AnyRecord]
-
-    def at(self, program: Program) -> list[Op]:
-        """What one program did, in order."""
-        return [op for _, op in self.numbered(program)]
-
-    def numbered(self, program: Program) -> Iterator[tuple[int, Op]]:
-        """What one program did, in order, each with the number of its record."""
-        for place, record in enumerate(self.records):
-            op = record.at(program)
-            if op is not None:
-                yield place, op
-
-    def programs(self) -> Iterator[Program]:
-        """All programs, in the order in which they run one at a time."""
-        x, y, z = self.grid
-        return itertools.product(range(x), range(y), range(z))
 
 
 class _Header(msgspec.Struct):
@@ -82,7 +46,7 @@ def save(launches: list[Launch], path: str) -> None:
 def load(path: str) -> list[Launch]:
     """Read the launches of a file that `save` wrote."""
     data = Path(path).read_bytes()
-    kinds = Union[(Record, *OPS.values())]  # noqa: UP007 - one that is made here
+    kinds = Union[tuple(OPS.values())]  # noqa: UP007 - one that is made here
     decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(kinds, dec_hook=_decode)
     try:
         header = msgspec.msgpack.decode(data, type=_Header)
@@ -92,27 +56,17 @@ def load(path: str) -> list[Launch]:
         found = []
         for stored in trace.launches:
             records = [decoder.decode(record) for record in stored.records]
-            fields = {name: getattr(stored, name) for name in _StoredLaunch.__struct_fields__}
-            found.append(Launch(**fields | {"records": records}))
+            fields: dict[str, Any] = msgspec.structs.asdict(stored)
+            found.append(Launch(**{**fields, "records": records}))
             for record in records:
-                _check(record, found[-1])
+                if record.programs.grid != stored.grid:
+                    raise ValueError(f"a record of {stored.kernel} is of another grid")
+                record.check()
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError) as error:
         if isinstance(error, TraceFileError):
             raise
         raise TraceFileError(f"{path} is not a trace file, or is damaged: {error}") from error
     return found
-
-
-def _check(record: AnyRecord, launch: Launch) -> None:
-    """Raise an error if parts of a record do not fit each other: every later use may rely on it."""
-    if isinstance(record, Access) and record.offsets.shape != record.mask.shape:
-        raise ValueError(f"a mask of {launch.kernel} does not fit its offsets")
-    if isinstance(record, Record):
-        if record.kind not in OPS:
-            raise ValueError(f"there is no op called {record.kind!r}")
-        if record.programs.grid != launch.grid:
-            raise ValueError(f"a record of {launch.kernel} is of another grid")
-        record.check()
 
 
 def _encode(value: Any) -> Any:

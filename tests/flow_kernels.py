@@ -1,0 +1,749 @@
+"""Kernels for testing control flow: each stores one number per program, at out[4 * program]."""
+
+import triton
+import triton.language as tl
+
+
+def if_else(out):
+    pid = tl.program_id(0)
+    if pid % 2 == 0:
+        x = pid
+    else:
+        x = 10 + pid // 2 * 3
+    tl.store(out + pid * 4, x)
+
+
+def elif_chain(out):
+    pid = tl.program_id(0)
+    x = pid
+    if pid == 0:
+        x += 100
+    elif pid == 1:
+        x += 200
+    elif pid == 2:
+        x += 300
+    else:
+        x = 303
+    tl.store(out + pid * 4, x)
+
+
+def nested_ifs(out):
+    pid = tl.program_id(0)
+    x = pid
+    if pid % 2 == 0:
+        if pid % 4 == 2:
+            x += 100
+    else:
+        if pid >= 0:
+            x += 10
+        else:
+            x = 0
+    tl.store(out + pid * 4, x)
+
+
+def no_else(out):
+    pid = tl.program_id(0)
+    x = pid
+    if pid > 3:
+        x += 100
+    tl.store(out + pid * 4, x)
+
+
+def defined_in_one_branch(out):
+    pid = tl.program_id(0)
+    r = 5
+    if pid > 3:
+        y = 7
+        r = y
+    tl.store(out + pid * 4, r)
+
+
+def uniform_if(out):
+    pid = tl.program_id(0)
+    if pid >= 0:
+        x = 3
+    else:
+        x = 4
+    tl.store(out + pid * 4, x)
+
+
+def several_targets(out):
+    pid = tl.program_id(0)
+    a = b = c = 1
+    if pid > 3:
+        a = b = 5
+        c += 1
+    tl.store(out + pid * 4, a + b + c)
+
+
+def swap(out):
+    pid = tl.program_id(0)
+    a, (b, c) = 1, (2, 3)
+    if pid > 3:
+        a, b = b, a
+    tl.store(out + pid * 4, a)
+
+
+def starred(out):
+    pid = tl.program_id(0)
+    a, *rest = 1, 2, 3
+    if pid > 3:
+        a, *rest = 10, 4, 6
+    tl.store(out + pid * 4, rest[0] + (rest[1] if pid < 4 else a))
+
+
+def walrus(out):
+    pid = tl.program_id(0)
+    y = 0
+    if pid > 3 and (y := pid * 2) > 0:
+        y = y + 0
+    if pid < 4:
+        y = 0
+    tl.store(out + pid * 4, y)
+
+
+def tuples(out):
+    pid = tl.program_id(0)
+    pair = (pid * 0 + 1, 2)
+    if pid > 3:
+        pair = (pid * 0 + 30, 2)
+    tl.store(out + pid * 4, pair[0])
+
+
+def pointers(out):
+    pid = tl.program_id(0)
+    at = out + pid * 4
+    tl.store(at, 0)
+    if pid > 3:
+        tl.store(at, 5)
+        at = at + 1
+        tl.store(at, 1)
+        tl.store(at - 1, tl.load(at))
+    tl.store(at + 1, 9)
+
+
+def static_in_branches(out):
+    pid = tl.program_id(0)
+    x = 0
+    if pid > 3:
+        N: tl.constexpr = 32
+        x = tl.sum(tl.arange(0, N) * 0 + 1)
+    else:
+        M: tl.constexpr = 8
+        x = M + 0
+    tl.store(out + pid * 4, x)
+
+
+def announced_static(out):
+    pid = tl.program_id(0)
+    N: tl.constexpr
+    N = 32
+    tl.store(out + pid * 4, N if isinstance(N, int) else 0)
+
+
+def block_if(out):
+    pid = tl.program_id(0)
+    at = tl.arange(0, 4)
+    v = at
+    if pid > 3:
+        v = at * 10
+    tl.store(out + pid * 4 + at, v)
+
+
+def ternary(out):
+    pid = tl.program_id(0)
+    x = pid if pid % 2 == 0 else -pid
+    tl.store(out + pid * 4, x)
+
+
+@triton.jit
+def square(x):
+    return x * x
+
+
+def ternary_of_calls(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, square(pid) if pid < 5 else 0 - pid)
+
+
+def nested_ternary(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, 1 if pid == 0 else (2 if pid == 1 else 3))
+
+
+def and_or(out):
+    pid = tl.program_id(0)
+    x = 0
+    if (pid > 0 and pid < 4) or pid > 5:
+        x = 1
+    tl.store(out + pid * 4, x)
+
+
+def not_of(out):
+    pid = tl.program_id(0)
+    x = 0
+    if not pid:
+        x = 1
+    tl.store(out + pid * 4, x)
+
+
+def chained(out):
+    pid = tl.program_id(0)
+    x = 0
+    if 2 <= pid < 5:
+        x = 1
+    tl.store(out + pid * 4, x)
+
+
+def and_of_numbers(out):
+    pid = tl.program_id(0)
+    x = 0
+    if pid and pid // 2:
+        x = 1
+    tl.store(out + pid * 4, x)
+
+
+def fails(x):
+    raise RuntimeError("must not be called")
+
+
+def short_circuit(out, FLAG: tl.constexpr):
+    pid = tl.program_id(0)
+    x = 0
+    if FLAG or (FLAG and fails(pid)):
+        x = 1
+    tl.store(out + pid * 4, x)
+
+
+@triton.jit
+def says(prefix, value):
+    tl.device_print("seen", value)
+    return value > 3
+
+
+def both_sides_run(out):
+    pid = tl.program_id(0)
+    x = pid > 100 and says("seen", pid)
+    tl.store(out + pid * 4, x.to(tl.int32))
+
+
+@triton.jit
+def small(x):
+    print("small", x)
+    return x
+
+
+@triton.jit
+def large(x):
+    print("large", x)
+    return x
+
+
+def ternary_prints(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, small(pid) if pid < 4 else large(pid))
+
+
+def prints_in_branches(out):
+    pid = tl.program_id(0)
+    if pid % 2 == 1:
+        print("odd", pid)
+    else:
+        tl.device_print("even", pid)
+    print("all", pid)
+
+
+def equal_counts(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(pid, pid + 4):
+        x += i
+    tl.store(out + pid * 4, x)
+
+
+def unequal_counts(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(pid):
+        x += i
+    tl.store(out + pid * 4, x)
+
+
+def counts_down(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(pid, 0, -1):
+        x += i
+    tl.store(out + pid * 4, x)
+
+
+def python_range(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(5):
+        x += i
+    tl.store(out + pid * 4, x)
+
+
+def static_range(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in tl.static_range(1, 4):
+        SIZE: tl.constexpr = 2**i
+        x += tl.sum(tl.zeros((SIZE,), tl.int32) + i) * 2 - (8 if i == 3 else 0)
+    tl.store(out + pid * 4, x)
+
+
+def tl_range(out):
+    pid = tl.program_id(0)
+    x = 0
+    for _ in tl.range(0, pid, step=2, num_stages=2):
+        x += 2
+    tl.store(out + pid * 4, x)
+
+
+def over_a_tuple(out):
+    pid = tl.program_id(0)
+    x = pid
+    for a in (1, 2, 3):
+        x += a
+    tl.store(out + pid * 4, x)
+
+
+def loop_variable_after(out):
+    pid = tl.program_id(0)
+    i = -1
+    for i in range(pid):
+        pass
+    tl.store(out + pid * 4, i)
+
+
+def loop_variable_as_tensor(out):
+    pid = tl.program_id(0)
+    x = pid * 0
+    for i in range(3):
+        x += i.to(tl.int64).to(tl.int32)
+    tl.store(out + pid * 4, x)
+
+
+def breaks(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(pid):
+        if i == 4:
+            break
+        x += i
+    tl.store(out + pid * 4, x)
+
+
+def uniform_break(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(10):
+        if i == 3:
+            break
+        x += i
+    tl.store(out + pid * 4, x)
+
+
+def continues(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(pid):
+        if i % 2 == 1:
+            continue
+        x += i
+    tl.store(out + pid * 4, x)
+
+
+def break_and_continue(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(8):
+        if i >= pid:
+            break
+        if i % 2 == 1:
+            continue
+        if i == 6:
+            break
+        x += i
+    tl.store(out + pid * 4, x)
+
+
+def for_else(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(6):
+        if i == 5 - pid // 4 * 2 and pid > 3:
+            x = 2
+            break
+    else:
+        x = 1
+    tl.store(out + pid * 4, x)
+
+
+def while_else(out):
+    pid = tl.program_id(0)
+    x = pid
+    while x < 100:
+        if pid > 3:
+            x = 7
+            break
+        x += 100
+    else:
+        x += 0
+    tl.store(out + pid * 4, x)
+
+
+def whiles(out):
+    pid = tl.program_id(0)
+    x = 0
+    left = pid
+    while left > 0:
+        x += left
+        left -= 1
+    tl.store(out + pid * 4, x)
+
+
+def while_true(out):
+    pid = tl.program_id(0)
+    x = 0
+    left = pid
+    while True:
+        if left == 0:
+            break
+        x += left
+        left -= 1
+    tl.store(out + pid * 4, x)
+
+
+def while_walrus(out):
+    pid = tl.program_id(0)
+    x = 0
+    left = pid + 1
+    while (left := left - 1) > 0:
+        x += left
+    tl.store(out + pid * 4, x + left)
+
+
+def while_condition(out):
+    pid = tl.program_id(0)
+    x = 0
+    left = pid
+    while tl.condition(left > 0, disable_licm=True):
+        x += left
+        left -= 1
+    tl.store(out + pid * 4, x)
+
+
+def collatz(out):
+    pid = tl.program_id(0)
+    x = pid
+    steps = 0
+    while x > 1:
+        if x % 2 == 0:
+            x = x // 2
+        else:
+            x = 3 * x + 1
+        steps += 1
+    tl.store(out + pid * 4, steps)
+
+
+def nested_loops(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(pid):
+        for _ in range(i):
+            x += i
+    tl.store(out + pid * 4, x)
+
+
+def inner_break(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(pid):
+        j = 0
+        while j <= i:
+            if j == 3:
+                break
+            j += 1
+            x += 1
+    tl.store(out + pid * 4, x)
+
+
+def loop_in_branch(out):
+    pid = tl.program_id(0)
+    x = pid
+    if pid > 3:
+        x = 0
+        for i in range(pid):
+            x += i
+    tl.store(out + pid * 4, x)
+
+
+def wide_range(out, n):
+    pid = tl.program_id(0)
+    x = n * 0
+    for i in range(n, n + 2):
+        x += i + pid
+    tl.store(out + pid, x)
+
+
+def early_return(out):
+    pid = tl.program_id(0)
+    if pid > 3:
+        return
+    tl.store(out + pid * 4, pid)
+
+
+def uniform_return(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, 5)
+    for i in range(pid + 1, pid + 5):
+        if i >= 0:
+            return
+    tl.store(out + pid * 4, 6)
+
+
+def return_in_loop(out):
+    pid = tl.program_id(0)
+    x = 0
+    for i in range(pid):
+        if i == 2:
+            return
+        x += 1
+    tl.store(out + pid * 4, x)
+
+
+@triton.jit
+def helper(x):
+    if x > 3:
+        return x + 40
+    y = x * 10
+    return y
+
+
+def calls_helper(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, helper(pid))
+
+
+def calls_under_mask(out):
+    pid = tl.program_id(0)
+    x = pid
+    if pid > 3:
+        x = helper(pid)
+    tl.store(out + pid * 4, x)
+
+
+@triton.jit
+def pair_of(x):
+    if x > 3:
+        return 10, 2
+    return 0, 1
+
+
+def returns_pairs(out):
+    pid = tl.program_id(0)
+    a, b = pair_of(pid)
+    tl.store(out + pid * 4, a + b)
+
+
+@triton.jit
+def search(x):
+    for i in range(1, 8):
+        if i == 7:
+            return i - 1
+        if i == x:
+            return i
+    return 9
+
+
+def returns_from_loops(out):
+    pid = tl.program_id(0)
+    found = search(pid)
+    tl.store(out + pid * 4, found + (2 if pid == 0 else 0))
+
+
+@triton.jit
+def factorial(n, DEPTH: tl.constexpr):
+    if DEPTH == 0:
+        return n * 0 + 1
+    if n < 2:
+        return n * 0 + 1
+    return n * factorial(n - 1, DEPTH - 1)
+
+
+def recursion(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, factorial(pid, 9))
+
+
+def uses_method_of_language(out):
+    pid = tl.program_id(0)
+    x = (tl.arange(0, 4) + pid * 0).sum(axis=0).to(tl.int32)
+    tl.store(out + pid * 4, x)
+
+
+def extremes(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, min(max(pid, 2, min(0, 1)), 5))
+
+
+def python_functions(out, N: tl.constexpr):
+    pid = tl.program_id(0)
+    n = pid * 0 + N
+    x = int(n) + abs(n - 6) + int(bool(n)) + len((1, 2)) + int(float(n) != 3.0)
+    tl.store(out + pid * 4, x)
+
+
+def asserts(out, N: tl.constexpr):
+    pid = tl.program_id(0)
+    tl.static_assert(N == 4, "N is four")
+    assert N == 4
+    assert pid < 10, "too many"
+    tl.store(out + pid * 4, 1)
+
+
+def none_or_tensor(out):
+    pid = tl.program_id(0)
+    x = None
+    if pid > 3:
+        x = 4
+    tl.store(out + pid * 4, 0 if x is None else x)
+
+
+def two_types(out):
+    pid = tl.program_id(0)
+    x = 1
+    if pid > 3:
+        x = 2.5
+    tl.store(out + pid * 4, (x * 2).to(tl.int32))
+
+
+def as_index(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, (5, 6, 7)[pid % 3])
+
+
+def comprehension_condition(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, len([n for n in (1, 2, 3) if pid > n]))
+
+
+def comprehension_range(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, len([i for i in range(pid)]))  # noqa: C416
+
+
+def element_in_branch(out):
+    pid = tl.program_id(0)
+    items = [1, 2]
+    if pid > 3:
+        items[0] = 5
+    tl.store(out + pid * 4, items[0])
+
+
+def spin_lock(out, lock):
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(out, tl.load(out) + tl.program_id(0))
+    tl.atomic_cas(lock, 1, 0)
+
+
+def polls(out, flag):
+    while True:
+        if tl.load(flag, volatile=True) == 0:
+            break
+    tl.store(out, 1)
+
+
+def bounded_spin(out, lock):
+    for _ in range(100):
+        if tl.atomic_cas(lock, 0, 1) == 0:
+            break
+    tl.store(out, 1)
+
+
+def undefined(out):
+    pid = tl.program_id(0)
+    if pid > 100:
+        x = 1
+    tl.store(out + pid * 4, x)
+
+
+def block_condition(out):
+    if tl.arange(0, 4) > 2:
+        tl.store(out, 1)
+
+
+def float_range(out):
+    for i in range(tl.program_id(0) * 1.5):
+        tl.store(out, i)
+
+
+def raises_inside(out, n):
+    pid = tl.program_id(0)
+    x = pid
+    for i in range(pid):
+        if pid > n:
+            while x > 0:
+                x -= i + 1
+                if x < 3:
+                    x += 1 // 0
+
+
+def with_defaults(out, a=5, *, b=2):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, a + b)
+
+
+def keep(
+    *_,
+    **__,
+):
+    """A decorator that takes some lines, and changes nothing."""
+    return lambda fn: fn
+
+
+class Nested:
+    @keep(
+        1,
+        # a comment between
+        name="""
+text at no indentation
+""",
+    )
+    @staticmethod
+    def decorated(out):
+        pid = tl.program_id(0)
+        if pid > 0:
+            tl.store(out + pid * 4, 1)
+        else:
+            tl.store(out + pid * 4, 0)
+
+
+decorated = Nested.decorated
+
+
+def make_closure():
+    """A kernel that reads a variable around it, and how to change that."""
+    number = 3
+
+    def kernel(out):
+        pid = tl.program_id(0)
+        tl.store(out + pid * 4, number)
+
+    def change(value):
+        nonlocal number
+        number = value
+
+    return kernel, change
+
+
+def reads_global(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 4, DEFINED_LATER * 1 + pid)  # noqa: F821
+
+
+A_LAMBDA = lambda out: out  # noqa: E731
