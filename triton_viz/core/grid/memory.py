@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from triton_viz.core.data import TensorInfo
@@ -212,16 +213,33 @@ class Memory:
                 continue
             if thing.device.type != "cpu" or issubclass(type(thing), torch._subclasses.FakeTensor):
                 continue
-            info = TensorInfo.of(f"unnamed{len(self._keep_alive)}", thing)
+            info = TensorInfo.of("", thing)
             start, end = info.storage
             if end > start and info.storage not in found and ((addresses >= start) & (addresses < end)).any():
-                found[info.storage] = info
+                found[info.storage] = msgspec.structs.replace(info, name=self._name_of(info))
                 self._keep_alive.append(thing)
         if found:
             with self._lock:
                 self.adopted += found.values()
                 self._set_tensors([*self.tensors, *found.values()])
         return bool(found)
+
+    def _name_of(self, found: TensorInfo) -> str:
+        """`*table[3]` for what the fourth pointer in the argument `table` leads to."""
+        start, end = found.storage
+        for table in self.tensors:
+            if table.dtype in ("int64", "uint64") and table not in self.adopted:
+                pointers = np.ndarray(
+                    table.shape,
+                    np.int64,
+                    buffer=_WORLD,
+                    offset=table.address - _FLOOR,
+                    strides=tuple(stride * 8 for stride in table.strides),
+                )
+                places = np.argwhere((pointers >= start) & (pointers < end))
+                if len(places):
+                    return f"*{table.name}[{', '.join(str(i) for i in places[0])}]"
+        return f"unnamed{len(self._keep_alive)}"
 
     def _explain(self, lows: np.ndarray, highs: np.ndarray) -> str:
         low, high = int(lows.min()), int(highs.max())

@@ -165,9 +165,11 @@ class AccessOps:
         """Wait for a value. Lanes cannot wait for each other: then it is one by one."""
         found = self.create_masked_load(pointers, None, None, None, True)
         matched = found.data == expected.data
-        if not matched.all() and timeout is None:
+        if not matched.all():
             if self.lanes.count > 1:
                 raise RunOneByOne("tl.atomic_poll waits for another program")
+            if timeout is not None:
+                return Value(matched, tl.int1)
             raise RuntimeError(
                 "tl.atomic_poll waits for a value that no program before this one has written: on a CPU "
                 "programs run one after the other"
@@ -177,7 +179,6 @@ class AccessOps:
     def _atomic(self, op: str, pointers: Value, operands: tuple[Value, ...], mask: Value | None) -> Value:
         dtype = pointers.dtype.element_ty
         self.on_waiting_op()
-        self.on_write()
         whole = (self.lanes.count, *pointers.shape)
         keep = effective(mask, self.lanes.active, pointers.shape)
         kept = np.broadcast_to(
@@ -197,7 +198,9 @@ class AccessOps:
 
             def write(at: np.ndarray, new: np.ndarray) -> None:
                 bits = floats.pack(new, narrow) if narrow else new.astype(kind, copy=False)
-                self.memory.scatter(at, bits, self.log)
+                if (bits != self.memory.gather(at, kind)).any():  # or it only looked
+                    self.on_write()
+                    self.memory.scatter(at, bits, self.log)
 
             rounded = (lambda x: floats.round_to(x, narrow)) if narrow else None
             result[kept] = atomics.apply(op, addresses, given, read, write, rounded)

@@ -158,6 +158,8 @@ def substitutes() -> dict[Any, Callable]:
     found: dict[Any, Callable] = {
         getattr(tl, name): function for name, function in _BY_NAME.items() if hasattr(tl, name)
     }
+    for name in ("multiple_of", "max_contiguous", "max_constancy"):
+        found[getattr(tl, name)] = lambda x, values: x  # hints to the compiler
     from triton.language.extra import libdevice as stubs
     from triton.language.extra.cuda import libdevice as functions
 
