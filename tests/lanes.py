@@ -11,7 +11,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
 from triton_viz.core.grid.lanes import Diverged, Lanes, RunOneByOne
-from triton_viz.core.patch import set_attribute
+from triton_viz.core.attributes import set_attribute
 from triton_viz.dsls.triton.flow import Flow
 
 

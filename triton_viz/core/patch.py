@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from triton_viz.core.attributes import set_attribute
+from triton_viz.core.attributes import set_attributes
 from triton_viz.core.data import Op
 from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed, Adapter
@@ -26,7 +26,7 @@ class PatchOp:
     def __init__(self, original: Callable, op_type: type[Op], adapter: Adapter, manager: "ClientManager"):
         self.adapter = adapter
         self.manager = manager
-        self._original = original
+        self.original = original
         callbacks = [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
         self.before = [_for(client, c.before_callback) for client, c in callbacks if c.before_callback]
         self.after = [_for(client, c.after_callback) for client, c in callbacks if c.after_callback]
@@ -53,7 +53,7 @@ class PatchOp:
         if self._overrider is not None:
             result = self._overrider(*args, **kwargs)
         else:
-            result = self._original(builder, *args, **kwargs)
+            result = self.original(builder, *args, **kwargs)
         for callback in self.after:
             callback({**standard, "result": result})
         return result
@@ -77,11 +77,15 @@ def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str,
 def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
     """While inside, every op in the backend's registry calls the clients that asked for it."""
     dsl = OPERATION_REGISTRY[backend]
-    with contextlib.ExitStack() as stack:
-        for name, (op_type, adapter) in dsl.operations.items():
-            patched = PatchOp(getattr(dsl.namespace, name), op_type, adapter, manager)
-            if patched.wanted:
-                stack.enter_context(set_attribute(dsl.namespace, name, patched))
+    patches = []
+    for name, (op_type, adapter) in dsl.operations.items():
+        present = getattr(dsl.namespace, name)
+        # A client's callback may launch a kernel. Its ops are not the outer launch's.
+        original = present.original if isinstance(present, PatchOp) else present
+        patched = PatchOp(original, op_type, adapter, manager)
+        if patched.wanted or original is not present:
+            patches.append((dsl.namespace, name, patched if patched.wanted else original))
+    with set_attributes(patches):
         yield
 
 

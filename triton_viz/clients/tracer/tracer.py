@@ -1,6 +1,7 @@
 """The tracer: a record of every access, product, reduction and scan, of all programs that ran it."""
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -28,13 +29,13 @@ class Tracer(Client):
     def __init__(self, values: bool | None = None, arithmetic: bool = False, backend: str = "triton") -> None:
         self._values, self._arithmetic = values, arithmetic
         self._here = OPERATION_REGISTRY[backend].here
-        self._records: list[Op] = []
+        self._chunks: list[tuple[int, list[Op]]] = []
+        self._thread = threading.local()
 
     def pre_run_callback(self, fn: Callable) -> None:
         """Start over for a new launch."""
         self._kernel = fn
-        self._records = []
-        self._began = 0
+        self._chunks = []
         self._keep_values = cfg.values if self._values is None else self._values
 
     def post_run_callback(self, fn: Callable) -> None:
@@ -47,12 +48,13 @@ class Tracer(Client):
         """So does the grid."""
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
-        """Remember where these programs' records begin."""
-        self._began = len(self._records)
+        """Begin these programs' records. Other threads may be in the middle of others'."""
+        self._thread.records = []
+        self._chunks.append((grid_idx.order.at(0), self._thread.records))
 
     def discard_callback(self) -> None:
         """Drop the records of programs that will run again."""
-        del self._records[self._began :]
+        self._thread.records.clear()
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Record ops once they happened: one that fails is not recorded."""
@@ -67,8 +69,11 @@ class Tracer(Client):
         return ForLoopCallbacks()
 
     def finalize(self) -> list[Op]:
-        """The records of this launch."""
-        return self._records
+        """The records of this launch, in the order of programs, whichever thread ran them."""
+        if len(self._chunks) != 1:
+            ordered = sorted(self._chunks, key=lambda chunk: chunk[0])
+            self._chunks = [(0, [record for _, records in ordered for record in records])]
+        return self._chunks[0][1]
 
     def _access(
         self,
@@ -94,6 +99,6 @@ class Tracer(Client):
     def _add(self, kind: type[Op], **fields: Any) -> None:
         here = self._here()
         path = kernel_call_path(self._kernel)
-        self._records.append(
+        self._thread.records.append(
             kind(programs=here.programs, call_path=path, iterations=here.iterations, **fields)
         )

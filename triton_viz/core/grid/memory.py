@@ -8,7 +8,7 @@ error, never a crash.
 import ctypes
 import gc
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -176,17 +176,21 @@ class Memory:
         base = form.base
         low, high = (int(base[0]),) * 2 if len(base) == 1 else (int(base.min()), int(base.max()))
         if not self._holds(low + below, high + above + width):
-            self._check_spans(base + below, base + (above + width))
+            self._check_spans(base, below, above + width)
 
     def _check(self, addresses: np.ndarray, width: int, keep: np.ndarray | None = None) -> None:
         low, high = int(addresses.min()), int(addresses.max()) + width
         if not self._holds(low, high):
-            self._check_spans(addresses, addresses + width, keep)
+            self._check_spans(addresses, 0, width, keep)
 
     def _holds(self, low: int, high: int) -> bool:
         return any(start <= low and high <= end for start, end in self._spans)
 
-    def _check_spans(self, lows: np.ndarray, highs: np.ndarray, keep: np.ndarray | None = None) -> None:
+    def _check_spans(
+        self, addresses: np.ndarray, below: int, above: int, keep: np.ndarray | None = None
+    ) -> None:
+        """Raise an error unless from so far below each address to so far above is in one storage."""
+        lows, highs = _clipped(addresses, below), _clipped(addresses, above)
         bad = self._outside(lows, highs)
         if bad.any() and self._adopt(lows[bad]):
             bad = self._outside(lows, highs)
@@ -195,7 +199,8 @@ class Memory:
             lane = first // (lows.size // len(lows)) if lows.ndim > 1 else first
             if keep is not None:  # a selection: count where its elements came from
                 lane = int(np.flatnonzero(keep)[first]) // (keep.size // len(keep))
-            raise AccessError(self._explain(lows[bad], highs[bad]), lane=lane)
+            wrong = addresses[bad]
+            raise AccessError(self._explain(int(wrong.min()) + below, int(wrong.max()) + above), lane=lane)
 
     def _outside(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
         if not self._spans:
@@ -205,17 +210,17 @@ class Memory:
 
     def _adopt(self, addresses: np.ndarray) -> bool:
         """Take in the live torch tensors that hold any of these addresses; whether there were some."""
-        import torch
-
+        known = {tensor.storage for tensor in self.tensors}
         found: dict[tuple[int, int], TensorInfo] = {}
-        for thing in gc.get_objects():
-            if not issubclass(type(thing), torch.Tensor) or thing.layout is not torch.strided:
+        for thing in _live_tensors():
+            try:
+                info = TensorInfo.of("", thing)
+            except RuntimeError:  # it stands for other tensors, and has no memory of its own
                 continue
-            if thing.device.type != "cpu" or issubclass(type(thing), torch._subclasses.FakeTensor):
-                continue
-            info = TensorInfo.of("", thing)
             start, end = info.storage
-            if end > start and info.storage not in found and ((addresses >= start) & (addresses < end)).any():
+            if start == 0 or info.storage in known or info.storage in found:
+                continue
+            if ((addresses >= start) & (addresses < end)).any():
                 found[info.storage] = msgspec.structs.replace(info, name=self._name_of(info))
                 self._keep_alive.append(thing)
         if found:
@@ -241,14 +246,32 @@ class Memory:
                     return f"*{table.name}[{', '.join(str(i) for i in places[0])}]"
         return f"unnamed{len(self._keep_alive)}"
 
-    def _explain(self, lows: np.ndarray, highs: np.ndarray) -> str:
-        low, high = int(lows.min()), int(highs.max())
+    def _explain(self, low: int, high: int) -> str:
         known = "; ".join(f"{t.name} is at {t.storage[0]:#x} to {t.storage[1]:#x}" for t in self.tensors)
-        where = f"address {low:#x} does" if high - low <= 16 else f"addresses {low:#x} to {high:#x} do"
+        first, last = (f"{address % 2**64:#x}" for address in (low, high))
+        where = f"address {first} does" if high - low <= 16 else f"addresses {first} to {last} do"
         return (
             f"{where} not lie in the memory of one of its tensors ({known or 'it has none'}), nor in any "
             "other live tensor. Is a mask missing?"
         )
+
+
+def _live_tensors() -> Iterator[Any]:
+    """Every tensor in this process whose memory a kernel may be given."""
+    import torch
+
+    for thing in gc.get_objects():
+        kind = type(thing)  # not isinstance: that asks the object, and a proxy answers for another
+        if not issubclass(kind, torch.Tensor) or issubclass(kind, torch._subclasses.FakeTensor):
+            continue
+        if thing.layout is torch.strided and thing.device.type == "cpu":
+            yield thing
+
+
+def _clipped(addresses: np.ndarray, distance: int) -> np.ndarray:
+    """Addresses so far on. Where they would wrap around, something that is no address either."""
+    most = 2**62
+    return np.clip(addresses, -most, most) + max(-most, min(distance, most))
 
 
 def effective(mask: Value | None, active: np.ndarray | None, shape: tuple[int, ...]) -> Mask:

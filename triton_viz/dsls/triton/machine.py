@@ -1,6 +1,8 @@
 """The machine: builder, language layer and control flow of one thread that runs programs of a launch."""
 
 import contextlib
+import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,6 +41,21 @@ def current() -> "Machine":
     return _thread.machine
 
 
+def is_running() -> bool:
+    """Whether this thread runs programs of a launch."""
+    return getattr(_thread, "machine", None) is not None
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Afterwards, the machine of this thread is again what it was before, and a new one is let go."""
+    outer = getattr(_thread, "machine", None)
+    try:
+        yield
+    finally:
+        _thread.machine = outer
+
+
 class LaneSemantic(TritonSemantic):
     """Triton's language layer, with our builder below it."""
 
@@ -57,11 +74,12 @@ class Machine:
         self,
         memory: Memory,
         grid: Program,
-        function: Callable,
-        arguments: dict[str, Any],
+        function: Any,
+        arguments: inspect.BoundArguments,
         substitutes: dict[Any, Callable],
     ):
-        self._function, self._arguments = function, arguments
+        self._function = function
+        self._bound = arguments
         self.builder = LaneBuilder(memory)
         self.builder.grid = grid
         self.semantic = LaneSemantic(self.builder)
@@ -111,7 +129,16 @@ class Machine:
     def run(self) -> None:
         """Run the kernel for the programs that were begun."""
         with np.errstate(all="ignore"):
-            self.flow.run(self._function, **self._arguments)
+            try:
+                args, kwargs = self._arguments
+                self.flow.run(self._function, *args, **kwargs)
+            except Exception as error:
+                error.program = self.program_of(getattr(error, "lane", None))  # type: ignore[attr-defined]
+                raise
+
+    @functools.cached_property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return self._bound.args, self._bound.kwargs
 
     def here(self) -> Here:
         """Where the op is that is being executed."""
@@ -127,8 +154,8 @@ class Machine:
         return self.builder.bytes_per_lane
 
     def program_of(self, lane: int | None) -> str:
-        """Which program an error is of, in words; the first active one, if it is not known."""
-        active = self.flow.lanes.active
+        """Which program an error is of, in words; the first that was active, if it is not known."""
+        active = self.flow.ended
         if lane is None:
             lane = 0 if active is None else int(np.argmax(active))
         return f"program {self.builder.program(lane)}"
