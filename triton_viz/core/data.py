@@ -232,6 +232,32 @@ class Other(Op, frozen=True, tag=True, kw_only=True):
     inputs: tuple[tuple[int, ...], ...]
 
 
+class Issue(Op, frozen=True, tag=True, kw_only=True):
+    """Something wrong that a client found at this place, in one program that shows it."""
+
+    kind: str
+    """out of bounds, race, overflow, ..."""
+    verdict: str
+    """violation: it happens, and was checked to happen. undecided: nobody knows, and `message` says why."""
+    message: str
+    tensor: str = ""
+    index: tuple[int, ...] | None = None
+    """The element, as the user would index the tensor; None where there is none such."""
+    offset: int | None = None
+    """The same as a distance from the tensor's first element, in elements."""
+    past_end: int = 0
+    """How many bytes beyond the tensor (or, negative, before it)."""
+    mask: bool | None = None
+    """What the mask was there; None if there was none."""
+    expression: str = ""
+    """How the address came about, in the user's names."""
+    suggestion: str = ""
+    others: tuple[Program, ...] = ()
+    """Other programs that are part of it: the second of a race."""
+    other_path: tuple[Site, ...] = ()
+    """Where they did their part."""
+
+
 _launches = itertools.count()
 
 
