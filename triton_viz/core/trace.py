@@ -194,8 +194,9 @@ def _explain(error: Exception, fn: Callable) -> Exception:
         return error
     kind = type(error) if isinstance(error, TritonVizError) else KernelError
     name = "" if isinstance(error, TritonVizError) else f"{type(error).__name__}: "
-    program = getattr(error, "program", "a program")
-    return kind(f"{where}: kernel {fn.__name__}, {program}: {name}{error}")
+    program = getattr(error, "program", None)
+    of = f", program {program}" if program is not None else ""
+    return kind(f"{where}: kernel {fn.__name__}{of}: {name}{error}")
 
 
 def _deepest_line(traceback: TracebackType | None, fn: Callable) -> tuple[str, bool]:

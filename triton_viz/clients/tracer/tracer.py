@@ -1,6 +1,7 @@
 """The tracer: a record of every access, product, reduction and scan, of all programs that ran it."""
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -30,12 +31,14 @@ class Tracer(Client):
         self._values, self._arithmetic = values, arithmetic
         self._here = OPERATION_REGISTRY[backend].here
         self._chunks: list[tuple[int, list[Op]]] = []
+        self._joined: list[Op] | None = []
         self._thread = threading.local()
 
     def pre_run_callback(self, fn: Callable) -> None:
         """Start over for a new launch."""
         self._kernel = fn
         self._chunks = []
+        self._joined = None
         self._keep_values = cfg.values if self._values is None else self._values
 
     def post_run_callback(self, fn: Callable) -> None:
@@ -69,11 +72,12 @@ class Tracer(Client):
         return ForLoopCallbacks()
 
     def finalize(self) -> list[Op]:
-        """The records of this launch, in the order of programs, whichever thread ran them."""
-        if len(self._chunks) != 1:
-            ordered = sorted(self._chunks, key=lambda chunk: chunk[0])
-            self._chunks = [(0, [record for _, records in ordered for record in records])]
-        return self._chunks[0][1]
+        """The records of this launch: one for each op and iteration, of all programs that ran it."""
+        if self._joined is None:
+            in_order = sorted(self._chunks, key=lambda chunk: chunk[0])  # whichever thread ran them
+            self._joined = join_chunks([records for _, records in in_order if records])
+            self._chunks = []
+        return self._joined
 
     def _access(
         self,
@@ -102,3 +106,24 @@ class Tracer(Client):
         self._thread.records.append(
             kind(programs=here.programs, call_path=path, iterations=here.iterations, **fields)
         )
+
+
+def join_chunks(chunks: list[list[Op]]) -> list[Op]:
+    """Records, with those of chunks in a row put together where they did the same in the same order."""
+    result: list[Op] = []
+    for _, alike in itertools.groupby(chunks, key=lambda chunk: [_key(record) for record in chunk]):
+        together = list(alike)
+        if len(together) == 1:
+            result += together[0]
+            continue
+        joined = [type(parts[0]).joined(parts) for parts in zip(*together, strict=True)]
+        if any(record is None for record in joined):
+            result += itertools.chain.from_iterable(together)
+        else:
+            result += [record for record in joined if record is not None]
+    return result
+
+
+def _key(record: Op) -> tuple[Any, ...]:
+    """What records have in common that can be put together."""
+    return type(record), record.call_path, record.iterations

@@ -133,7 +133,7 @@ class Machine:
                 args, kwargs = self._arguments
                 self.flow.run(self._function, *args, **kwargs)
             except Exception as error:
-                error.program = self.program_of(getattr(error, "lane", None))  # type: ignore[attr-defined]
+                error.program = self._failed(getattr(error, "lane", None))  # type: ignore[attr-defined]
                 raise
 
     @functools.cached_property
@@ -153,12 +153,11 @@ class Machine:
         """How large the largest value was that a program loaded, stored or computed by a dot."""
         return self.builder.bytes_per_lane
 
-    def program_of(self, lane: int | None) -> str:
-        """Which program an error is of, in words; the first that was active, if it is not known."""
-        active = self.flow.ended
-        if lane is None:
-            lane = 0 if active is None else int(np.argmax(active))
-        return f"program {self.builder.program(lane)}"
+    def _failed(self, lane: int | None) -> Program:
+        """The program that an error is of: the first that was active, if it is not known."""
+        if lane is None or lane >= self.flow.lanes.count:  # a lane of `apply` is no program's
+            lane = 0 if self.flow.ended is None else int(np.argmax(self.flow.ended))
+        return self.builder.program(lane)
 
     def undo(self) -> None:
         """Take back every write since `begin`."""
