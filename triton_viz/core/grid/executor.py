@@ -4,12 +4,12 @@ Programs of a grid have no order, so chunks may be of any size and lanes that ca
 apart. A chunk that has to be run again is undone first; the chunks before it stand.
 """
 
+import ctypes
 import functools
 import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -156,19 +156,32 @@ def _on_threads(
                 return
             turns.done(start)
 
-    with ThreadPoolExecutor(threads, thread_name_prefix="triton_viz-sm") as pool:
-        try:
-            for job in [pool.submit(work) for _ in range(threads)]:
-                job.result()
-        except BaseException:  # the user's patience has ended
-            turns.stop()
-            raise
+    pool = [threading.Thread(target=work, name=f"triton_viz-sm{n}", daemon=True) for n in range(threads)]
+    try:
+        for thread in pool:
+            thread.start()
+        for thread in pool:
+            thread.join()
+    except BaseException:  # the user's patience has ended
+        turns.stop()
+        _interrupt(pool)
+        raise
     if turns.errors:
         raise turns.errors[min(turns.errors)]
 
 
-class _Stopped(Exception):
-    """Another chunk has failed."""
+def _interrupt(pool: list[threading.Thread]) -> None:
+    """End threads, also one that is in an endless loop."""
+    for thread in pool:
+        while thread.is_alive():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Stopped)
+            )
+            thread.join(0.1)
+
+
+class _Stopped(BaseException):
+    """Another chunk has failed, or the user does not want to wait."""
 
 
 class _Turns:

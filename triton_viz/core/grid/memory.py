@@ -76,10 +76,13 @@ class Memory:
             if form is not None and regions is not None:
                 result = np.empty((lanes, *shape), dtype)
                 result[...] = 0 if fill is None else fill
-                for which, start, end in regions:
-                    part = self._load_block(_region(form, which, start, end), dtype)
-                    result[(which, *map(slice, start, end))] = part
-                return result
+                try:
+                    for which, start, end in regions:
+                        part = self._load_block(_region(form, which, start, end), dtype)
+                        result[(which, *map(slice, start, end))] = part
+                    return result
+                except AccessError:  # of a region: below it is found out whose of all lanes it is
+                    pass
             mask = mask.data()
         result = np.empty((lanes, *shape), dtype)
         result[...] = 0 if fill is None else fill
@@ -101,12 +104,15 @@ class Memory:
                 return self._store_block(form, values, lanes, log)
             regions = _regions(mask, lanes)
             if regions is not None:
-                for which, start, end in regions:
-                    part = values[which] if len(values) > 1 else values
-                    inside = (slice(None), *map(slice, start, end))
-                    count = lanes if isinstance(which, slice) else len(which)
-                    self._store_block(_region(form, which, start, end), part[inside], count, log)
-                return None
+                try:
+                    for which, start, end in regions:
+                        part = values[which] if len(values) > 1 else values
+                        inside = (slice(None), *map(slice, start, end))
+                        count = lanes if isinstance(which, slice) else len(which)
+                        self._store_block(_region(form, which, start, end), part[inside], count, log)
+                    return None
+                except AccessError:
+                    pass
             mask = mask.data()
         elif isinstance(mask, Box):
             mask = mask.data()
@@ -175,32 +181,31 @@ class Memory:
         below, above = spread(form.steps, form.shape)
         base = form.base
         low, high = (int(base[0]),) * 2 if len(base) == 1 else (int(base.min()), int(base.max()))
-        if not self._holds(low + below, high + above + width):
-            self._check_spans(base, below, above + width)
+        if self._holds(low + below, high + above + width):
+            return
+        if self._outside(_clipped(base, below), _clipped(base, above + width)).any():
+            self._check_each(form.data(), width)
 
     def _check(self, addresses: np.ndarray, width: int, keep: np.ndarray | None = None) -> None:
         low, high = int(addresses.min()), int(addresses.max()) + width
         if not self._holds(low, high):
-            self._check_spans(addresses, 0, width, keep)
+            self._check_each(addresses, width, keep)
 
     def _holds(self, low: int, high: int) -> bool:
         return any(start <= low and high <= end for start, end in self._spans)
 
-    def _check_spans(
-        self, addresses: np.ndarray, below: int, above: int, keep: np.ndarray | None = None
-    ) -> None:
-        """Raise an error unless from so far below each address to so far above is in one storage."""
-        lows, highs = _clipped(addresses, below), _clipped(addresses, above)
+    def _check_each(self, addresses: np.ndarray, width: int, keep: np.ndarray | None = None) -> None:
+        """The same, looking at every address. With `keep`, they are a selection of a block's."""
+        lows, highs = _clipped(addresses, 0), _clipped(addresses, width)
         bad = self._outside(lows, highs)
         if bad.any() and self._adopt(lows[bad]):
             bad = self._outside(lows, highs)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
-            lane = first // (lows.size // len(lows)) if lows.ndim > 1 else first
-            if keep is not None:  # a selection: count where its elements came from
-                lane = int(np.flatnonzero(keep)[first]) // (keep.size // len(keep))
-            wrong = addresses[bad]
-            raise AccessError(self._explain(int(wrong.min()) + below, int(wrong.max()) + above), lane=lane)
+            if keep is not None:  # count where its elements came from
+                first = int(np.flatnonzero(keep)[first])
+            lane = first // ((addresses if keep is None else keep)[0].size)
+            raise AccessError(self._explain(addresses[bad], width), lane=lane)
 
     def _outside(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
         if not self._spans:
@@ -246,7 +251,8 @@ class Memory:
                     return f"*{table.name}[{', '.join(str(i) for i in places[0])}]"
         return f"unnamed{len(self._keep_alive)}"
 
-    def _explain(self, low: int, high: int) -> str:
+    def _explain(self, addresses: np.ndarray, width: int) -> str:
+        low, high = int(addresses.min()), int(addresses.max()) + width
         known = "; ".join(f"{t.name} is at {t.storage[0]:#x} to {t.storage[1]:#x}" for t in self.tensors)
         first, last = (f"{address % 2**64:#x}" for address in (low, high))
         where = f"address {first} does" if high - low <= 16 else f"addresses {first} to {last} do"

@@ -84,11 +84,11 @@ def as_value(argument: Any, semantic: Any, annotated: Any = None) -> Any:
 
     An annotated type is the kernel's word on it.
     """
-    if isinstance(argument, tl.constexpr):
-        return argument.value
+    if argument is None or isinstance(argument, tl.constexpr):
+        return None if argument is None else argument.value
     if isinstance(argument, np.generic):
         argument = argument.item()
-    if annotated is not None and not isinstance(argument, tuple | None):
+    if annotated is not None and not isinstance(argument, tuple):
         return _annotated(argument, annotated)
     if isinstance(argument, bool):
         return _scalar(argument, tl.int1)
