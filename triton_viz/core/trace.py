@@ -166,7 +166,7 @@ def _launch(
     with _one_launch_at_a_time:
         _launching = threading.get_ident()
         call = kernel.resolve(args, kwargs, grid)
-        with held(), machine.kept(), manager.patch_run(call.fn, "triton"), let_through():
+        with held(), manager.patch_run(call.fn, "triton"), let_through():
             try:
                 run(call, grid, manager)
             except Exception as error:  # noqa: BLE001 - whatever a kernel raises

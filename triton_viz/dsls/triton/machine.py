@@ -36,6 +36,16 @@ def loop_callbacks(before: list[Callable], each: list[Callable], after: list[Cal
         _loop_callbacks = outer
 
 
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """This thread's machine is the same afterwards: a client may launch a kernel from a callback."""
+    before = getattr(_thread, "machine", None)
+    try:
+        yield
+    finally:
+        _thread.machine = before
+
+
 def current() -> "Machine":
     """The machine of this thread."""
     return _thread.machine
@@ -44,16 +54,6 @@ def current() -> "Machine":
 def is_running() -> bool:
     """Whether this thread runs programs of a launch."""
     return getattr(_thread, "machine", None) is not None
-
-
-@contextlib.contextmanager
-def kept() -> Iterator[None]:
-    """Afterwards, the machine of this thread is again what it was before, and a new one is let go."""
-    outer = getattr(_thread, "machine", None)
-    try:
-        yield
-    finally:
-        _thread.machine = outer
 
 
 class LaneSemantic(TritonSemantic):
