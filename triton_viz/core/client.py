@@ -87,11 +87,14 @@ class Client(ABC):
         """
 
     def pre_warmup_callback(self, jit_fn: Callable) -> bool:
-        """Whether the kernel is to be compiled before it runs, so that its ASM can be looked at."""
+        """Whether the kernel is to be compiled for `cfg.target` before it runs, to look at its ASM."""
         return False
 
     def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:  # noqa: B027 - few ask for it
-        """Called with what the compiler made of the kernel, if it was asked for."""
+        """Called with what the compiler made of the kernel (`Compiled`), or the error if it could not.
+
+        That is before the launch, which runs either way: a CPU can run what a GPU's compiler refuses.
+        """
 
     def lock_fn(self, fn: F) -> F:
         """A function of this client that only one thread runs at a time: `cfg.num_sms` may make several."""
