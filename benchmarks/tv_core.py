@@ -1,23 +1,80 @@
-"""triton_viz: what tracing costs."""
+"""triton_viz: how fast a grid runs, and what tracing it costs."""
 
-from benchmarks.harness import Job, benchmark, cost_at_most
+import math
+import statistics
+import time
+from collections.abc import Callable
+
+from benchmarks.harness import Benchmark, Job, benchmark, cost_at_most, index_at_least, speed_at_least
+
+KERNELS = ("vector_add", "softmax", "matmul", "layer_norm", "attention")
 
 
-# The reference is what runs a kernel here when nobody looks, which today is Triton's own interpreter.
-@benchmark("a traced vector addition of 64 programs", "Triton's interpreter, untraced", cost_at_most(1.4))
-def tv_trace() -> tuple[Job, Job]:
+def _ours(name: str, clients: object = ()) -> Job:
+    """One run of a workload in our executor, which has been checked."""
     import torch
-    from triton.runtime.interpreter import InterpretedFunction
 
     import triton_viz
-    from examples.vector_add import vector_add
+    from benchmarks.kernels import WORKLOADS
 
-    n, block = 64 * 256, 256
-    x, y, out = torch.ones(n), torch.ones(n), torch.empty(n)
-    untraced = InterpretedFunction(vector_add.fn)
+    work = WORKLOADS[name]()
+    kernel = triton_viz.trace(clients)(work.kernel)  # type: ignore[arg-type] - no client, or a client's name
 
-    def subject() -> None:
-        vector_add[(n // block,)](x, y, out, n, BLOCK=block)
+    def run() -> None:
+        kernel[work.grid](**work.arguments)
         triton_viz.clear()
 
-    return subject, lambda: untraced[(n // block,)](x, y, out, n, BLOCK=block)
+    run()
+    torch.testing.assert_close(work.output, work.expected, atol=1e-3, rtol=1e-3)
+    return run
+
+
+def _execute(name: str) -> Benchmark:
+    def prepare() -> tuple[Job, Job]:
+        from benchmarks.interpreter import Interpreter
+
+        interpreter = Interpreter()
+        return _ours(name), lambda: interpreter.run(name)
+
+    prepare.__name__ = f"tv_execute_{name}"
+    return benchmark(
+        f"{name.replace('_', ' ')}, all programs at once", "Triton's interpreter", speed_at_least(25)
+    )(prepare)
+
+
+for _name in KERNELS:
+    _execute(_name)
+
+
+@benchmark("geometric mean of the five kernels' speeds", "Triton's interpreter", index_at_least(100))
+def tv_execute() -> tuple[Job, Job]:
+    from benchmarks.interpreter import Interpreter
+
+    interpreter = Interpreter()
+    runs = {name: _ours(name) for name in KERNELS}
+    latest: dict[str, float] = {}
+
+    def reference() -> None:
+        for name in KERNELS:
+            latest[name] = interpreter.run(name)
+
+    def subject() -> float:
+        speeds = []
+        for name, run in runs.items():
+            theirs = latest[name] if latest else interpreter.run(name)
+            speeds.append(theirs / statistics.median(_seconds(run) for _ in range(5)))
+        return math.prod(speeds) ** (1 / len(speeds))
+
+    return subject, reference
+
+
+def _seconds(job: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    job()
+    return time.perf_counter() - begin
+
+
+@benchmark("the five kernels, traced", "the same, untraced", cost_at_most(1.4))
+def tv_trace() -> tuple[Job, Job]:
+    traced, untraced = ([_ours(name, clients) for name in KERNELS] for clients in ("tracer", ()))
+    return lambda: [run() for run in traced], lambda: [run() for run in untraced]

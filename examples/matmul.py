@@ -4,7 +4,7 @@
     python -m examples.matmul --show     # and opens the page on it
 
 Each program computes one 16 x 16 tile of C from a row of tiles of A and a column of tiles of B. The last
-tiles stand out over the edge, and a mask switches those lanes off.
+tiles stand out over the edge, and a mask switches those elements off.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python -m examples.vector_add            # prints what the kernel touched
     python -m examples.vector_add --show     # and opens the page on it
 
-Prints one line per program of the grid: which elements it loaded and stored, and how many lanes its mask
+Prints one line per program of the grid: which elements it loaded and stored, and how many its mask
 switched off. The last program of four is only partly full.
 """
 

@@ -95,3 +95,56 @@ def choose(x, y, out, BLOCK: tl.constexpr):
 def read_wide(x, out):
     wide = x.to(tl.pointer_type(tl.int64))
     tl.store(out, tl.load(wide + 1).to(tl.float32))
+
+
+@triton.jit
+def tickets(counter, out, total, x):
+    pid = tl.program_id(0)
+    ticket = tl.atomic_add(counter, 1)
+    tl.store(out + pid, ticket)
+    tl.atomic_add(total, tl.load(x + pid))
+
+
+@triton.jit
+def late_ticket(counter, out, n):
+    pid = tl.program_id(0)
+    tl.store(out + pid, pid)
+    if pid >= n:
+        tl.store(out + pid, tl.atomic_add(counter, 1) + 1000)
+
+
+@triton.jit
+def endless(x, n):
+    at = tl.program_id(0)
+    total = tl.load(x + at)
+    for _ in range(n):
+        total += tl.load(x + at)
+    tl.store(x + at, total)
+
+
+@triton.jit
+def scale(x, factor, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at) * factor)
+
+
+@triton.jit
+def assembly(x, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + at)
+    doubled = tl.inline_asm_elementwise(
+        "add.f32 $0, $1, $1;", "=f,f", [value], dtype=tl.float32, is_pure=True, pack=1
+    )
+    tl.store(x + at, doubled)
+
+
+@triton.jit
+def follow(pointers, out, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    source = tl.load(pointers + pid).to(tl.pointer_type(tl.float32))
+    at = tl.arange(0, BLOCK)
+    tl.store(out + pid * BLOCK + at, tl.load(source + at))
+
+
+tuned = triton.autotune(configs=[triton.Config({"BLOCK": 4}), triton.Config({"BLOCK": 8})], key=[])(scale)
+derived = triton.heuristics({"BLOCK": lambda args: args["x"].numel()})(scale)

@@ -168,7 +168,7 @@ def test_a_program_and_an_op_show_in_the_source_the_tensors_and_the_address(
     choose_op(page, 9)
     assert marked_line(page).startswith("tl.store(c")
     assert highlighted(page, "c", "--store") == tile((32, 40), (0, 16), M, N)
-    expect(page.locator("#detail")).to_have_text("Storewrites 128 elements to c, 128 lanes masked off")
+    expect(page.locator("#detail")).to_have_text("Storewrites 128 elements to c, 128 elements masked off")
     *_, (last, _) = launch.numbered((2, 0, 0))
     assert page.url == f"{address}#launch={launch.id}&program=2,0,0&op={launch.id}-{last}-2.0.0"
 
@@ -247,13 +247,13 @@ def test_hovering_a_tensor_names_the_element(address: str, seen: Visit) -> None:
         expect(page.get_by_role("tooltip")).to_have_text(f"a[{row}, {col}]: {what}")
 
 
-def test_lanes_in_the_gaps_of_a_view_are_counted_apart(seen: Visit) -> None:
+def test_elements_in_the_gaps_of_a_view_are_counted_apart(seen: Visit) -> None:
     view, out = torch.ones(8, 8)[:, :4], torch.zeros(16)
     triton_viz.trace()(copy_strided)[(1,)](view, out, 8, 1, ROWS=2, COLUMNS=8)
     with served() as address:
         open_view(seen.page, address)
         expect(seen.page.locator("#detail")).to_contain_text("reads 8 elements of x")
-        expect(seen.page.locator("#detail")).to_contain_text("8 lanes outside the view")
+        expect(seen.page.locator("#detail")).to_contain_text("8 elements outside the view")
 
 
 def test_the_traffic_is_that_of_all_programs(address: str, seen: Visit) -> None:

@@ -1,4 +1,4 @@
-// What loads and stores have in common: elements of one tensor, some lanes masked off.
+// What loads and stores have in common: elements of one tensor, some masked off.
 
 import { make, plural } from "../src/dom";
 import type { Access } from "../src/types";
@@ -12,14 +12,14 @@ export function accessRenderer(colour: string, verb: string, preposition: string
     touched: (op) => op,
     detail(op) {
       const what = `${verb} ${plural(op.elements.length, "element")} ${preposition} `;
-      const masked = op.masked ? `, ${plural(op.masked, "lane")} masked off` : ", no lane masked off";
-      const outside = op.outside ? `, ${plural(op.outside, "lane")} outside the view` : "";
+      const masked = op.masked ? `, ${plural(op.masked, "element")} masked off` : ", no element masked off";
+      const outside = op.outside ? `, ${plural(op.outside, "element")} outside the view` : "";
       return make("span", "", what, make("b", "", nameOf(op)), masked, make("b", "", outside));
     },
   };
 }
 
-// With every lane masked off no address is used, so the server cannot tell whose it was.
+// With all masked off no address is used, so the server cannot tell whose it was.
 function nameOf(op: Access): string {
   return op.tensor || "no tensor";
 }

@@ -2,7 +2,7 @@
 
 import type { Op } from "../src/types";
 
-/** The elements of one tensor that an op touched, and how many of its lanes were masked off. */
+/** The elements of one tensor that an op touched, and how many of its elements were masked off. */
 export interface Touched {
   tensor: string;
   elements: number[];

@@ -4,6 +4,7 @@ A million programs that load from evenly spaced addresses are two numbers here.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -34,6 +35,22 @@ class Numbers(msgspec.Struct, frozen=True):
         low, high = int(numbers.min()), int(numbers.max())
         fits = low >= -(2**31) and high < 2**31
         return cls(count, listed=numbers.astype(np.int32 if fits else np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence["Numbers"], lanes: Sequence[int]) -> "Numbers":
+        """The numbers of several groups of lanes, one group after the other."""
+        first, step, total = parts[0].first, parts[0].step, sum(lanes)
+        if all(part.count == 1 and part.listed is None and part.first == first for part in parts):
+            return cls(1, first)
+        if parts[0].listed is None and parts[0].count == lanes[0] > 1:
+            begins = np.cumsum([0, *lanes[:-1]])
+            if all(
+                p.listed is None and p.first == first + step * b and (p.step == step or n == 1)
+                for p, b, n in zip(parts, begins.tolist(), lanes, strict=True)
+            ):
+                return cls(total, first, step)
+        columns = [np.broadcast_to(part.all(), (n,)) for part, n in zip(parts, lanes, strict=True)]
+        return cls.of(np.concatenate(columns))
 
     def at(self, lane: int) -> int:
         """One lane's number."""
@@ -71,6 +88,15 @@ class Programs(msgspec.Struct, frozen=True):
     def of(cls, program: Program, grid: Program) -> "Programs":
         """One program of a grid."""
         return cls(grid, Numbers(1, _place(program, grid)))
+
+    @classmethod
+    def joined(cls, parts: Sequence["Programs"]) -> "Programs":
+        """Those of several records."""
+        order = Numbers.joined([part.order for part in parts], [part.lanes for part in parts])
+        if all(part.active is None for part in parts):
+            return cls(parts[0].grid, order)
+        active = [np.ones(p.lanes, bool) if p.active is None else p.active for p in parts]
+        return cls(parts[0].grid, order, np.concatenate(active))
 
     def only(self) -> Program:
         """The one program that it is."""
@@ -133,6 +159,50 @@ class Places(msgspec.Struct, frozen=True, eq=False):
     """What was masked off, if that is regular."""
     bits: np.ndarray | None = None
     """Or every element's mask, packed into bits, a row per lane."""
+
+    @classmethod
+    def joined(cls, parts: Sequence["Places"], lanes: Sequence[int]) -> "Places | None":
+        """Those of several records as one; None if they differ in more than where they begin."""
+        one = parts[0]
+        forms = {
+            (p.shape, p.tensors, p.steps, p.first is None, p.which is None, p.bits is None) for p in parts
+        }
+        boxes = {None if p.box is None else tuple(b is None for b in p.box.bounds) for p in parts}
+        if len(forms) > 1 or (len(boxes) > 1 and None not in boxes):
+            return None
+
+        def column(name: str) -> np.ndarray | None:
+            arrays = [getattr(part, name) for part in parts]
+            if arrays[0] is None:
+                return None
+            return np.concatenate(
+                [np.broadcast_to(a, (n, *a.shape[1:])) for a, n in zip(arrays, lanes, strict=True)]
+            )
+
+        first = None
+        if one.first is not None:
+            first = Numbers.joined([part.first for part in parts if part.first is not None], lanes)
+        box = None
+        if boxes != {None}:
+            rank = len(one.shape)
+            bounds: list[tuple[Numbers, Numbers] | None] = []
+            for axis in range(rank):
+                mine = [p.box.bounds[axis] if p.box is not None else None for p in parts]
+                if all(pair is None for pair in mine):
+                    bounds.append(None)
+                    continue
+                whole = (Numbers(1, 0), Numbers(1, one.shape[axis]))
+                pairs = [whole if pair is None else pair for pair in mine]
+                bounds.append(
+                    (
+                        Numbers.joined([p[0] for p in pairs], lanes),
+                        Numbers.joined([p[1] for p in pairs], lanes),
+                    )
+                )
+            box = Box(tuple(bounds))
+        return cls(
+            one.shape, one.tensors, first, one.steps, column("offsets"), column("which"), box, column("bits")
+        )
 
     def mask(self, lane: int) -> np.ndarray:
         """Which elements one lane touched."""

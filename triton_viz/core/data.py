@@ -5,7 +5,7 @@ Everything here is plain data and survives a trip through a file.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -100,6 +100,15 @@ class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
         """One lane's part."""
         return msgspec.structs.replace(self, programs=self.programs.at(lane))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Any]) -> "Op | None":
+        """Records of one op by different programs as one; None if they differ in what cannot be a column."""
+        alike = msgspec.structs.replace(parts[0], programs=parts[0].programs.at(0))
+        for part in parts[1:]:
+            if msgspec.structs.replace(part, programs=alike.programs) != alike:
+                return None
+        return msgspec.structs.replace(parts[0], programs=Programs.joined([p.programs for p in parts]))
+
     def check(self) -> None:
         """Raise a ValueError if its columns do not fit each other: a file may say anything."""
         check_column(self.programs.order, self.programs.lanes)
@@ -120,6 +129,24 @@ class Access(Op, frozen=True, tag=True, kw_only=True):
             values = values[lane : lane + 1]
         places, programs = self.places.at(lane), self.programs.at(lane)
         return msgspec.structs.replace(self, programs=programs, places=places, values=values)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Any]) -> "Access | None":
+        """Records of one access by different programs as one."""
+        lanes = [part.programs.lanes for part in parts]
+        places = Places.joined([part.places for part in parts], lanes)
+        if places is None:
+            return None
+        values = None
+        if parts[0].values is not None:
+            columns = [
+                np.broadcast_to(p.values, (n, *p.places.shape))
+                for p, n in zip(parts, lanes, strict=True)
+                if p.values is not None
+            ]
+            values = np.concatenate(columns)
+        programs = Programs.joined([part.programs for part in parts])
+        return msgspec.structs.replace(parts[0], programs=programs, places=places, values=values)
 
     def check(self) -> None:
         """Raise a ValueError if its columns do not fit each other."""
@@ -203,6 +230,32 @@ class Other(Op, frozen=True, tag=True, kw_only=True):
 
     name: str
     inputs: tuple[tuple[int, ...], ...]
+
+
+class Issue(Op, frozen=True, tag=True, kw_only=True):
+    """Something wrong that a client found at this place, in one program that shows it."""
+
+    kind: str
+    """out of bounds, race, overflow, ..."""
+    verdict: str
+    """violation: it happens, and was checked to happen. undecided: nobody knows, and `message` says why."""
+    message: str
+    tensor: str = ""
+    index: tuple[int, ...] | None = None
+    """The element, as the user would index the tensor; None where there is none such."""
+    offset: int | None = None
+    """The same as a distance from the tensor's first element, in elements."""
+    past_end: int = 0
+    """How many bytes beyond the tensor (or, negative, before it)."""
+    mask: bool | None = None
+    """What the mask was there; None if there was none."""
+    expression: str = ""
+    """How the address came about, in the user's names."""
+    suggestion: str = ""
+    others: tuple[Program, ...] = ()
+    """Other programs that are part of it: the second of a race."""
+    other_path: tuple[Site, ...] = ()
+    """Where they did their part."""
 
 
 _launches = itertools.count()

@@ -92,7 +92,7 @@ def _listed(
     keep = _as_array(mask, shape)
     lanes = max(len(addresses), len(keep))
     addresses, keep = np.broadcast_to(addresses, (lanes, *shape)), np.broadcast_to(keep, (lanes, *shape))
-    used: np.ndarray = keep.reshape(lanes, -1).any(axis=1)
+    used = np.any(keep.reshape(lanes, -1), axis=1)
     if not used.any():
         return Places(shape, (), first=Numbers(1), steps=(0,) * len(shape), box=box, bits=bits)
     flat, kept = addresses.reshape(lanes, -1), keep.reshape(lanes, -1)
@@ -140,7 +140,7 @@ def _reach(form: Affine, mask: Mask, width: int) -> tuple[np.ndarray, np.ndarray
     if isinstance(mask, LaneBox):
         lanes = max(len(form.base), mask.lanes)
         start, end = mask.limits(lanes)
-        used = (end > start).all(axis=1)
+        used = np.all(end > start, axis=1)
         ends = np.stack([start, end - 1]) * np.array(form.steps)
         return (
             form.base + ends.min(axis=0).sum(axis=1),

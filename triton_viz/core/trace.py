@@ -53,7 +53,7 @@ class trace(contextlib.ContextDecorator):
         if backend != "triton":
             raise UnsupportedError(f"no backend is called {backend!r}; there is 'triton'")
         one = isinstance(client, str | Client | type)
-        self.clients = [_normalize_client(c) for c in ([client] if one else client)]  # type: ignore[union-attr]
+        self.clients = [_normalize_client(c) for c in ([client] if one else client)]
         self._scopes: list[contextlib.ExitStack] = []
         if cfg.enabled:
             standins.install()
@@ -188,8 +188,9 @@ def _explain(error: Exception, fn: Callable) -> Exception:
         return error
     kind = type(error) if isinstance(error, TritonVizError) else KernelError
     name = "" if isinstance(error, TritonVizError) else f"{type(error).__name__}: "
-    program = machine.current().program_of(getattr(error, "lane", None))
-    return kind(f"{where}: kernel {fn.__name__}, {program}: {name}{error}")
+    program = getattr(error, "program", None)
+    of = f", program {program}" if program is not None else ""
+    return kind(f"{where}: kernel {fn.__name__}{of}: {name}{error}")
 
 
 def _deepest_line(traceback: TracebackType | None, fn: Callable) -> tuple[str, bool]:

@@ -1,5 +1,7 @@
 """Trace files: launches kept in one file, and read again."""
 
+import math
+import zlib
 from pathlib import Path
 from typing import Any, Union
 
@@ -10,6 +12,8 @@ from triton_viz.core.data import OPS, Launch, Program, TensorInfo
 from triton_viz.errors import TraceFileError
 
 FORMAT = "tapestry trace 2"
+_WORTH_PACKING = 4096
+"""Arrays of more bytes are compressed."""
 
 
 class _Header(msgspec.Struct):
@@ -62,7 +66,7 @@ def load(path: str) -> list[Launch]:
                 if record.programs.grid != stored.grid:
                     raise ValueError(f"a record of {stored.kernel} is of another grid")
                 record.check()
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError) as error:
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError, zlib.error) as error:
         if isinstance(error, TraceFileError):
             raise
         raise TraceFileError(f"{path} is not a trace file, or is damaged: {error}") from error
@@ -71,14 +75,23 @@ def load(path: str) -> list[Launch]:
 
 def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
+        data = value.tobytes()
+        # A million lanes that nearly all hold one number are a few bytes so.
+        return value.dtype.str, value.shape, zlib.compress(data, 1) if len(data) > _WORTH_PACKING else data
     if isinstance(value, np.generic):
         return value.item()
     raise NotImplementedError(f"a trace cannot hold a {type(value).__name__}")
 
 
 def _decode(type: type, value: Any) -> np.ndarray:
-    dtype, shape, data = value
-    if np.dtype(dtype).kind not in "biuf":
-        raise ValueError(f"an array of {dtype}")
+    name, shape, data = value
+    dtype = np.dtype(name)
+    if dtype.kind not in "biuf" or any(n < 0 for n in shape):
+        raise ValueError(f"an array of {name} and shape {shape}")
+    size = math.prod(shape) * dtype.itemsize
+    if size > _WORTH_PACKING:
+        unpack = zlib.decompressobj()
+        data = unpack.decompress(data, size + 1)  # a damaged file must not fill the memory
+        if len(data) != size or not unpack.eof:
+            raise ValueError("an array that is not as large as it says")
     return np.frombuffer(data, dtype).reshape(shape)

@@ -1,6 +1,7 @@
 """The tracer: a record of every access, product, reduction and scan, of all programs that ran it."""
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -29,12 +30,16 @@ class Tracer(Client):
         self._values, self._arithmetic = values, arithmetic
         self._here = OPERATION_REGISTRY[backend].here
         self._records: list[Op] = []
+        self._joined = True
 
     def pre_run_callback(self, fn: Callable) -> None:
         """Start over for a new launch."""
         self._kernel = fn
         self._records = []
         self._began = 0
+        self._chunks: list[int] = []
+        """Where the records of each chunk begin."""
+        self._joined = False
         self._keep_values = cfg.values if self._values is None else self._values
 
     def post_run_callback(self, fn: Callable) -> None:
@@ -49,10 +54,12 @@ class Tracer(Client):
     def grid_idx_callback(self, grid_idx: Programs) -> None:
         """Remember where these programs' records begin."""
         self._began = len(self._records)
+        self._chunks.append(self._began)
 
     def discard_callback(self) -> None:
         """Drop the records of programs that will run again."""
         del self._records[self._began :]
+        self._chunks.pop()
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Record ops once they happened: one that fails is not recorded."""
@@ -67,7 +74,10 @@ class Tracer(Client):
         return ForLoopCallbacks()
 
     def finalize(self) -> list[Op]:
-        """The records of this launch."""
+        """The records of this launch: one for each op and iteration, of all programs that ran it."""
+        if not self._joined:
+            self._records = join_chunks(self._records, self._chunks)
+            self._joined = True
         return self._records
 
     def _access(
@@ -97,3 +107,25 @@ class Tracer(Client):
         self._records.append(
             kind(programs=here.programs, call_path=path, iterations=here.iterations, **fields)
         )
+
+
+def join_chunks(records: list[Op], begins: list[int]) -> list[Op]:
+    """Records, with those of chunks in a row put together where they did the same in the same order."""
+    chunks = [records[a:b] for a, b in zip(begins, [*begins[1:], len(records)], strict=True)]
+    result: list[Op] = []
+    for _, alike in itertools.groupby(chunks, key=lambda chunk: [_key(record) for record in chunk]):
+        together = list(alike)
+        if len(together) == 1:
+            result += together[0]
+            continue
+        joined = [type(parts[0]).joined(parts) for parts in zip(*together, strict=True)]
+        if any(record is None for record in joined):
+            result += itertools.chain.from_iterable(together)
+        else:
+            result += [record for record in joined if record is not None]
+    return result
+
+
+def _key(record: Op) -> tuple[Any, ...]:
+    """What records have in common that can be put together."""
+    return type(record), record.call_path, record.iterations

@@ -215,7 +215,8 @@ class Memory:
                 continue
             info = TensorInfo.of("", thing)
             start, end = info.storage
-            if end > start and info.storage not in found and ((addresses >= start) & (addresses < end)).any():
+            known = info.storage in found or any(info.storage == t.storage for t in self.tensors)
+            if end > start and not known and ((addresses >= start) & (addresses < end)).any():
                 found[info.storage] = msgspec.structs.replace(info, name=self._name_of(info))
                 self._keep_alive.append(thing)
         if found:

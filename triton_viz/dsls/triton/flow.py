@@ -99,6 +99,10 @@ class Flow:
         active = self.lanes.active
         try:
             return self._enter(self._rewritten(fn), *args, **kwargs)
+        except Exception as error:
+            if getattr(error, "lane", None) is None and self.lanes.active is not None:
+                error.lane = int(np.argmax(self.lanes.active))  # type: ignore[attr-defined] - for the message
+            raise
         finally:
             self.lanes.active = active
             self._reset()

@@ -111,7 +111,12 @@ class Machine:
     def run(self) -> None:
         """Run the kernel for the programs that were begun."""
         with np.errstate(all="ignore"):
-            self.flow.run(self._function, **self._arguments)
+            try:
+                self.flow.run(self._function, **self._arguments)
+            except Exception as error:
+                lane = getattr(error, "lane", None) or 0
+                error.program = self.builder.program(lane)  # type: ignore[attr-defined] - for the message
+                raise
 
     def here(self) -> Here:
         """Where the op is that is being executed."""
@@ -125,13 +130,6 @@ class Machine:
     def bytes_per_lane(self) -> int:
         """How large the largest value was that a program loaded, stored or computed by a dot."""
         return self.builder.bytes_per_lane
-
-    def program_of(self, lane: int | None) -> str:
-        """Which program an error is of, in words; the first active one, if it is not known."""
-        active = self.flow.lanes.active
-        if lane is None:
-            lane = 0 if active is None else int(np.argmax(active))
-        return f"program {self.builder.program(lane)}"
 
     def undo(self) -> None:
         """Take back every write since `begin`."""
