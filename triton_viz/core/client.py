@@ -18,9 +18,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclasses.dataclass(frozen=True)
 class OpCallbacks:
-    """What a client wants done around an op. Each is called with the op's standardized arguments.
+    """What a client wants done around an op.
 
-    `op_overrider` replaces the op itself, for a client that needs no real data.
+    Callbacks are called with the op's standardized arguments by name (docs/writing-a-client.md lists them),
+    after it also with its `result`. `op_overrider` is called with the builder's own arguments in place of the
+    op, if no client of the launch needs it done.
     """
 
     before_callback: Callable[..., None] | None = None
@@ -32,8 +34,8 @@ class OpCallbacks:
 class ForLoopCallbacks:
     """What a client wants done around a loop of a kernel. A loop is known by its line."""
 
-    before_loop_callback: Callable[[int, int], None] | None = None
-    """Called with the line and the number of iterations."""
+    before_loop_callback: Callable[[int, int | None], None] | None = None
+    """Called with the line and the number of iterations; of a `while` that is None."""
     loop_iter_callback: Callable[[int, int], None] | None = None
     """Called with the line and the iteration, counted from 0."""
     after_loop_callback: Callable[[int], None] | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from triton_viz.core.attributes import set_attribute
 from triton_viz.core.data import Op
+from triton_viz.core.grid.value import Value
 from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed, Adapter
 
@@ -65,12 +66,19 @@ def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str,
         return lambda standard: callback(**standard)
 
     def one_program(standard: dict[str, Any]) -> None:
-        plain = {name: value for name, value in standard.items() if name != "accessed"}
+        plain = {name: _plain(value) for name, value in standard.items() if name != "accessed"}
         if (accessed := standard.get("accessed")) is not None:
             plain |= accessed.of_one_program()
         callback(**plain)
 
     return one_program
+
+
+def _plain(value: Any) -> Any:
+    """A value of the only program, as an array; what is no value as it is."""
+    if isinstance(value, tuple | list):
+        return tuple(_plain(member) for member in value)
+    return value.at(0) if isinstance(value, Value) else value
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ Programs of a grid have no order, so chunks may be of any size and lanes that ca
 apart. A chunk that has to be run again is undone first; the chunks before it stand.
 """
 
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +29,8 @@ class Machine(Protocol):
     """What runs a chunk on one thread."""
 
     ordered: bool
+    on_ordered: Callable[[], None]
+    """Called when a program comes to an op whose result depends on the order of programs."""
 
     @property
     def bytes_per_lane(self) -> int:
@@ -51,10 +54,6 @@ class Machine(Protocol):
         ...
 
 
-class NeedsOrder(Exception):
-    """On several threads, a program came to an op whose result depends on the order of programs."""
-
-
 def run_grid(
     total: int,
     make_machine: Callable[[], Machine],
@@ -68,16 +67,15 @@ def run_grid(
 ) -> None:
     """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
 
-    A chunk of one program is never run again. With several threads, chunks run side by side until one comes
-    to an atomic; from there on all run in order, so that the result is the same as without threads.
+    A chunk of one program is never run again. With several threads, chunks run side by side; one that comes
+    to an atomic waits until all before it are done, so that the result is the same as without threads.
     """
     machine = make_machine()
     run = _Chunks(machine, began, discarded, undoable and vectorized, progress)
     if threads > 1 and total > 1:
-        left = _on_threads(total, make_machine, began, discarded, vectorized, threads, progress)
-        machine.enter()
-        for order in left:
-            run.chunk(order)
+        size = FIRST_LANES if vectorized else 1
+        chunks = [np.arange(s, min(s + size, total), dtype=np.int64) for s in range(0, total, size)]
+        _on_threads(chunks, run.on, make_machine, threads)
         return
     machine.enter()
     start, lanes = 0, min(total, FIRST_LANES) if vectorized else 1
@@ -105,6 +103,10 @@ class _Chunks:
     ):
         self._machine, self._began, self._discarded = machine, began, discarded
         self._undoable, self._progress = undoable, progress
+
+    def on(self, machine: Machine) -> "_Chunks":
+        """The same on another machine."""
+        return _Chunks(machine, self._began, self._discarded, self._undoable, self._progress)
 
     def chunk(self, order: np.ndarray) -> None:
         """Run these programs; together if that can be, otherwise in groups or one by one."""
@@ -136,57 +138,69 @@ class _Chunks:
 
 
 def _on_threads(
-    total: int,
+    chunks: list[np.ndarray],
+    runner: Callable[[Machine], "_Chunks"],
     make_machine: Callable[[], Machine],
-    began: Callable[[Programs], None],
-    discarded: Callable[[], None],
-    vectorized: bool,
     threads: int,
-    progress: Callable[[int], None],
-) -> list[np.ndarray]:
-    """Run chunks on several threads until order matters. The result is what is left, in order."""
-    size = FIRST_LANES if vectorized else 1
-    chunks = [np.arange(s, min(s + size, total), dtype=np.int64) for s in range(0, total, size)]
-    lock = threading.Lock()
-    queue = iter(range(len(chunks)))
-    left: list[int] = []
-    failed: dict[int, BaseException] = {}
-    stop = threading.Event()
+) -> None:
+    """Run chunks on several threads. Of several that fail, the first one's error is raised."""
+    turns = _Turns(len(chunks))
 
     def work() -> None:
         machine = make_machine()
         machine.enter()
-        machine.on_ordered = _refuse  # type: ignore[attr-defined]
-        while not stop.is_set():
-            with lock:
-                number = next(queue, None)
-            if number is None:
-                return
-            order = chunks[number]
-            run = _Chunks(machine, began, discarded, True, progress)
+        run = runner(machine)
+        while (number := turns.take()) is not None:
+            machine.on_ordered = functools.partial(turns.wait, number)
             try:
-                run.chunk(order)
-            except NeedsOrder:
-                machine.undo()
-                discarded()
-                with lock:
-                    left.append(number)
-                stop.set()
+                run.chunk(chunks[number])
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-                with lock:
-                    failed[number] = error
-                stop.set()
+                turns.failed[number] = error
+            finally:
+                turns.done(number)
 
     with ThreadPoolExecutor(threads, thread_name_prefix="triton_viz-sm") as pool:
-        for job in [pool.submit(work) for _ in range(threads)]:
-            job.result()
-    if failed:
-        raise failed[min(failed)]
-    return [chunks[number] for number in sorted([*left, *queue])]
+        jobs = [pool.submit(work) for _ in range(threads)]
+        try:
+            for job in jobs:
+                job.result()
+        except BaseException as error:  # the user's Ctrl-C: what runs may finish, nothing else begins
+            turns.failed[-1] = error
+            raise
+    if turns.failed:
+        raise turns.failed[min(turns.failed)]
 
 
-def _refuse() -> None:
-    raise NeedsOrder
+class _Turns:
+    """Gives out chunks in order, and lets one wait until those before it are done."""
+
+    def __init__(self, count: int):
+        self._changed = threading.Condition()
+        self._left = iter(range(count))
+        self._running: set[int] = set()
+        self.failed: dict[int, BaseException] = {}
+        """Chunks that raised. None after them begins."""
+
+    def take(self) -> int | None:
+        """The next chunk, if there is one."""
+        with self._changed:
+            number = None if self.failed else next(self._left, None)
+            if number is not None:
+                self._running.add(number)
+            return number
+
+    def wait(self, number: int) -> None:
+        """Return when all chunks before this one are done; raise if one of them failed."""
+        with self._changed:
+            self._changed.wait_for(lambda: min(self._running) == number)
+            if any(before < number for before in self.failed):
+                raise RuntimeError("a program before this one failed")
+
+    def done(self, number: int) -> None:
+        """A chunk is done, or has failed."""
+        with self._changed:
+            self._running.discard(number)
+            self._changed.notify_all()
 
 
 class Progress:

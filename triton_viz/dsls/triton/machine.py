@@ -124,7 +124,7 @@ class Machine:
         programs = self.programs
         if active is not None:
             programs = Programs(programs.grid, programs.order, active.copy())
-        return Here(programs, self.flow.iterations)
+        return Here(self._function, programs, self.flow.iterations)
 
     @property
     def bytes_per_lane(self) -> int:
