@@ -4,6 +4,7 @@ A patch scope is entered at the outermost kernel only, and is always left again,
 """
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ class PatchOp:
 
 def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str, Any]], None]:
     """A callback, called with what its client takes: all lanes at once, or plain arrays of one program."""
+    callback = _blaming(client, callback)
     if client.vectorized:
         return lambda standard: callback(**standard)
 
@@ -72,6 +74,19 @@ def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str,
         callback(**plain)
 
     return one_program
+
+
+def _blaming(client: "Client", callback: Callable[..., None]) -> Callable[..., None]:
+    """A callback whose errors say that they are the client's, and not the kernel's."""
+
+    def call(*args: Any, **kwargs: Any) -> None:
+        try:
+            callback(*args, **kwargs)
+        except Exception as error:
+            error.client = client.NAME  # type: ignore[attr-defined] - for the message
+            raise
+
+    return call
 
 
 def _plain(value: Any) -> Any:
@@ -96,7 +111,11 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
 @contextlib.contextmanager
 def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
     """While inside, loops of kernels call the clients that asked for them."""
-    callbacks = [client.register_for_loop_callback() for client in manager.clients.values()]
+    callbacks = []
+    for client in manager.clients.values():
+        asked = client.register_for_loop_callback()
+        blaming = {name: call and _blaming(client, call) for name, call in vars(asked).items()}
+        callbacks.append(dataclasses.replace(asked, **blaming))
     with OPERATION_REGISTRY[backend].patch_loops(callbacks):
         yield
 

@@ -182,12 +182,12 @@ def _warm_up(kernel: Unwrapped, call: Call, manager: ClientManager) -> None:
 def _explain(error: Exception, fn: Callable) -> Exception:
     """An error of a kernel with the kernel's name, the program and the line; one of its caller as it is."""
     where, in_kernel = _deepest_line(error.__traceback__, fn)
-    if isinstance(error, TritonVizError) and not in_kernel:
-        return error
     if not in_kernel:
         return error
     kind = type(error) if isinstance(error, TritonVizError) else KernelError
     name = "" if isinstance(error, TritonVizError) else f"{type(error).__name__}: "
+    if name and (client := getattr(error, "client", None)) is not None:
+        name = f"its client {client!r} raised {name}"
     program = getattr(error, "program", None)
     of = f", program {program}" if program is not None else ""
     return kind(f"{where}: kernel {fn.__name__}{of}: {name}{error}")

@@ -79,9 +79,8 @@ def _compute(name: str) -> Adapter:
     return adapter
 
 
-def _unknown(builder: LaneBuilder, original: Any, *args: Any) -> dict[str, Any]:
-    name = getattr(original, "__name__", "op").removeprefix("create_")
-    return {"name": name, "inputs": tuple(arg.shape for arg in args if isinstance(arg, Value))}
+def _unknown(builder: LaneBuilder, name: str, *args: Any) -> dict[str, Any]:
+    return _compute(name.removeprefix("create_"))(builder, *args)
 
 
 _ADAPTED: dict[str, tuple[type[Op], Adapter]] = {
