@@ -33,26 +33,8 @@ class Watch(Client):
 
     NAME = "watch"
 
-    def pre_run_callback(self, fn: Callable) -> None:
-        self.kernel = fn
-
-    def post_run_callback(self, fn: Callable) -> None:
-        pass
-
-    def arg_callback(self, name: str, arg: Any) -> None:
-        pass
-
-    def grid_callback(self, grid: Any) -> None:
-        pass
-
-    def grid_idx_callback(self, grid_idx: Any) -> None:
-        pass
-
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         return OpCallbacks()
-
-    def register_for_loop_callback(self) -> ForLoopCallbacks:
-        return ForLoopCallbacks()
 
     def finalize(self) -> list[Any]:
         return []
@@ -359,7 +341,7 @@ def raising(where: str) -> Client:
             return ForLoopCallbacks(**({where: fail} if "loop" in where else {}))
 
     client = Raising()
-    if where in vars(Watch):
+    if where in vars(Client):
         setattr(client, where, fail)
     return client
 

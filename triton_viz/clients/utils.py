@@ -13,6 +13,7 @@ from triton_viz.core import patch
 from triton_viz.core.columns import Programs
 from triton_viz.core.data import Op, Site
 from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.dsls.base import Here
 
 R = TypeVar("R", bound=Op)
 
@@ -24,11 +25,16 @@ _CALL_CLIENTS = {patch.__file__, *(dsl.loops_file for dsl in OPERATION_REGISTRY.
 _site = functools.cache(Site)
 
 
+def here(backend: str = "triton") -> Here:
+    """Where the op is that is being executed: of which kernel, by which programs, in which iterations."""
+    return OPERATION_REGISTRY[backend].here()
+
+
 def record(kind: type[R], backend: str = "triton", **fields: Any) -> R:
     """A record of the op that is being executed, for a callback to make: who runs it, and where."""
-    here = OPERATION_REGISTRY[backend].here()
-    path = kernel_call_path(here.kernel)
-    return kind(programs=here.programs, call_path=path, iterations=here.iterations, **fields)
+    now = here(backend)
+    path = kernel_call_path(now.kernel)
+    return kind(programs=now.programs, call_path=path, iterations=now.iterations, **fields)
 
 
 def kernel_call_path(kernel: Callable) -> tuple[Site, ...]:

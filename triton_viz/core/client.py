@@ -1,3 +1,4 @@
+# ruff: noqa: B027 - what a client does not want to hear, it need not define
 """Clients: modules that collect data while a kernel runs. And the manager that calls them."""
 
 import contextlib
@@ -51,38 +52,35 @@ class Client(ABC):
     run one program at a time."""
 
     @abstractmethod
-    def pre_run_callback(self, fn: Callable) -> None:
-        """Called once, before a launch."""
-
-    @abstractmethod
-    def post_run_callback(self, fn: Callable) -> None:
-        """Called once, after a launch, also one that failed."""
-
-    @abstractmethod
-    def arg_callback(self, name: str, arg: Any) -> None:
-        """Called for each argument of the launch, tensors and others."""
-
-    @abstractmethod
-    def grid_callback(self, grid: Program) -> None:
-        """Called once a launch, with the grid's size."""
-
-    @abstractmethod
-    def grid_idx_callback(self, grid_idx: Any) -> None:
-        """Called before each program; with a chunk's `Programs`, if the client is vectorized."""
-
-    @abstractmethod
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Called once per op type when ops are patched; `OpCallbacks()` ignores the type."""
-
-    @abstractmethod
-    def register_for_loop_callback(self) -> ForLoopCallbacks:
-        """Called once when loops are patched; `ForLoopCallbacks()` ignores them."""
 
     @abstractmethod
     def finalize(self) -> list[Any]:
         """The records of this launch. Calling it again returns the same."""
 
-    def discard_callback(self) -> None:  # noqa: B027 - few clients have something to forget
+    # What follows does nothing unless a client says otherwise.
+
+    def pre_run_callback(self, fn: Callable) -> None:
+        """Called once, before a launch: the place to start over."""
+
+    def post_run_callback(self, fn: Callable) -> None:
+        """Called once, after a launch, also one that failed."""
+
+    def arg_callback(self, name: str, arg: Any) -> None:
+        """Called for each argument of the launch, tensors and others."""
+
+    def grid_callback(self, grid: Program) -> None:
+        """Called once a launch, with the grid's size."""
+
+    def grid_idx_callback(self, grid_idx: Any) -> None:
+        """Called before each program; with a chunk's `Programs`, if the client is vectorized."""
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """Called once when loops are patched; `ForLoopCallbacks()` ignores them."""
+        return ForLoopCallbacks()
+
+    def discard_callback(self) -> None:
         """Forget all since the last `grid_idx_callback`: those programs are run again, in smaller groups.
 
         Only a vectorized client is called: programs that run alone never have to be run again.
@@ -92,7 +90,7 @@ class Client(ABC):
         """Whether the kernel is to be compiled for `cfg.target` before it runs, to look at its ASM."""
         return False
 
-    def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:  # noqa: B027 - few ask for it
+    def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
         """Called with what the compiler made of the kernel (`Compiled`), or the error if it could not.
 
         That is before the launch, which runs either way: a CPU can run what a GPU's compiler refuses.

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from triton_viz.clients.utils import ChunkRecords, record
-from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
+from triton_viz.core.client import Client, OpCallbacks
 from triton_viz.core.columns import Programs
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Access, Compute, Load, Op, Program
+from triton_viz.core.data import Access, Compute, Load, Op
 from triton_viz.dsls.base import Accessed
 
 
@@ -35,15 +35,6 @@ class Tracer(Client):
         self._records, self._joined = ChunkRecords(), None
         self._keep_values = cfg.values if self._values is None else self._values
 
-    def post_run_callback(self, fn: Callable) -> None:
-        """Nothing to clean up."""
-
-    def arg_callback(self, name: str, arg: Any) -> None:
-        """Arguments stand in the launch."""
-
-    def grid_callback(self, grid: Program) -> None:
-        """So does the grid."""
-
     def grid_idx_callback(self, grid_idx: Programs) -> None:
         """Begin the records of these programs."""
         self._records.begin(grid_idx)
@@ -59,10 +50,6 @@ class Tracer(Client):
         if op_type is Compute:
             return OpCallbacks(after_callback=self._compute if self._arithmetic else None)
         return OpCallbacks(after_callback=functools.partial(self._other, op_type))
-
-    def register_for_loop_callback(self) -> ForLoopCallbacks:
-        """Records say themselves in which iteration they are."""
-        return ForLoopCallbacks()
 
     def finalize(self) -> list[Op]:
         """The records of this launch: one for each op and iteration, of all programs that ran it."""
