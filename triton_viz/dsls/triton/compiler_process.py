@@ -45,7 +45,7 @@ def packed(job: dict[str, Any]) -> bytes:
         fn, options = sender.waiting.pop()
         sender.functions[_key(fn)] = _description(fn, options, sender)
     lines = {file: linecache.getlines(file) for file in {f["file"] for f in sender.functions.values()}}
-    return pickle.dumps({"path": sys.path, "files": lines, "functions": sender.functions, "body": body})
+    return pickle.dumps({"files": lines, "functions": sender.functions, "body": body})
 
 
 class _Sender:
@@ -179,7 +179,6 @@ class _Receiver:
 def main(request: str, answer: str) -> None:
     """Do the job in one file, and write the result, or the error, to the other."""
     told = pickle.loads(Path(request).read_bytes())
-    sys.path[:] = told["path"]
     for file, lines in told["files"].items():
         linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
     try:

@@ -88,6 +88,7 @@ def parse_target(text: str) -> GPUTarget:
 def _compile_in_child(request: bytes) -> dict[str, Any]:
     """The child's answer. The same kernel with the same types is asked for once."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     environment["TRITON_VIZ_ENABLED"] = "0"  # a module with traced kernels gives plain ones
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder, "request"), Path(folder, "answer")
