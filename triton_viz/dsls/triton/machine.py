@@ -108,13 +108,13 @@ class Machine:
         self.on_ordered()
         self.flow.note_waiting_op()
 
-    def begin(self, order: np.ndarray, undoable: bool) -> Programs:
+    def begin(self, order: np.ndarray) -> Programs:
         """Prepare for the programs with these places in the grid."""
         grid = self.builder.grid
         lanes = self.flow.lanes
         lanes.count, lanes.active = len(order), None
         self.builder.lanes = lanes
-        self.builder.log = [] if undoable else None
+        self.builder.log = []
         self.ordered = False
         rest, z = np.divmod(order, grid[2])
         x, y = np.divmod(rest, grid[1])
@@ -158,6 +158,10 @@ class Machine:
         if lane is None or lane >= self.flow.lanes.count:  # a lane of `apply` is no program's
             lane = 0 if self.flow.ended is None else int(np.argmax(self.flow.ended))
         return self.builder.program(lane)
+
+    def may_wait(self, others_may_help: bool) -> None:
+        """Say whether a program that waits is to be put off, or has to get on."""
+        self.flow.others_may_help = others_may_help
 
     def undo(self) -> None:
         """Take back every write since `begin`."""
