@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.language.semantic import TritonSemantic
 
 from triton_viz.core.columns import Numbers, Programs
 from triton_viz.core.data import Program
@@ -15,6 +14,7 @@ from triton_viz.core.grid.lanes import Lanes
 from triton_viz.core.grid.memory import Memory
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.base import Here
+from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.builder import LaneBuilder
 from triton_viz.dsls.triton.flow import Flow
 
@@ -39,7 +39,7 @@ def current() -> "Machine":
     return _thread.machine
 
 
-class LaneSemantic(TritonSemantic):
+class LaneSemantic(compat.Semantic):
     """Triton's language layer, with our builder below it."""
 
     def multiple_of(self, x: Any, values: Any) -> Any:
