@@ -34,9 +34,7 @@ class Interpreter:
         return float(self._process.stdout.readline())
 
     def _end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
+        self._process.communicate(timeout=30)  # no more input: it ends
 
 
 def main() -> None:

@@ -37,23 +37,28 @@ def python_blocks(document: Path) -> list[str]:
 
 
 def test_the_readmes_code_runs(tmp_path: Path):
-    first, training, kernel = python_blocks(ROOT / "README.md")
+    first, training, kernel, library = python_blocks(ROOT / "README.md")
     kernel = kernel.replace(
         "triton_viz.launch()", "triton_viz.launch(port=0, block=False, open_browser=False)"
     )
     for name, code, expected in (
         ("gt_tour.py", first + training, "[ 6  8 10 12]"),
-        ("kernel.py", kernel, "(3, 0, 0) Store out 4"),
+        ("kernel.py", kernel, "Load x 32\nStore out 32"),
+        (
+            "library.py",
+            f"import torch\n{library}\nprint(triton_viz.launches[-1].kernel)",
+            "_rms_norm_forward_kernel",
+        ),
     ):
         (tmp_path / name).write_text(code)
         assert expected in run_python(name, cwd=tmp_path).stdout
 
 
 def test_the_readmes_kernel_without_its_mask_says_what_the_readme_says(tmp_path: Path):
-    *_, kernel = python_blocks(ROOT / "README.md")
+    *_, kernel, _ = python_blocks(ROOT / "README.md")
     (tmp_path / "kernel.py").write_text(kernel.replace(", mask=at < n", ""))
     said = run_python("kernel.py", cwd=tmp_path, fails=True).stderr
-    (promised,) = re.findall(r"AccessError: (kernel\.py:\d+: kernel double, program .*): addresses", README)
+    (promised,) = re.findall(r"AccessError: (kernel\.py:\d+: kernel double, program .*): address", README)
     assert promised in said
     assert "Is a mask missing?" in said
 

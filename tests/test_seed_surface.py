@@ -177,7 +177,7 @@ NAMES = {
         )
     },
     **{
-        f"triton_viz.core.client:Client.{name}": VIZ_CORE
+        f"triton_viz.core.client:Client.{name}": None
         for name in ("register_for_loop_callback", "pre_warmup_callback", "post_warmup_callback", "lock_fn")
     },
     "triton_viz.core.client:ClientManager.add_clients": None,
@@ -187,14 +187,14 @@ NAMES = {
     "triton_viz.core.patch:PatchOp": None,
     "triton_viz.core.patch:patch_op": None,
     "triton_viz.core.patch:patch_calls": None,
-    "triton_viz.core.patch:patch_for_loop": VIZ_CORE,
+    "triton_viz.core.patch:patch_for_loop": None,
     "triton_viz.core.data:Launch": None,
     "triton_viz.core.data:Op": None,
     "triton_viz.core.data:Load": None,
     "triton_viz.core.data:Store": None,
     "triton_viz.core.data:Dot": None,
     "triton_viz.core.config:cfg": None,
-    "triton_viz.core.config:cfg.num_sms": VIZ_CORE,
+    "triton_viz.core.config:cfg.num_sms": None,
     "triton_viz.dsls:OPERATION_REGISTRY": None,
     # triton_viz: clients and page
     "triton_viz.clients:Tracer": None,
