@@ -145,8 +145,9 @@ def test_descriptors_are_loads_and_stores():
         (lambda base: base.T[:4, :2], lambda r, c: (c, r)),
         (lambda base: base[2:6, 4:6], lambda r, c: (r + 2, c + 4)),
         (lambda base: base[::2, ::4][:4, :2], lambda r, c: (r * 2, c * 4)),
+        (lambda base: base[:4, 5:6].expand(4, 2), lambda r, c: (r, 5)),
     ],
-    ids=["transposed", "sliced", "stepped"],
+    ids=["transposed", "sliced", "stepped", "expanded"],
 )
 def test_views_map_to_the_right_elements(view, index):
     base = torch.arange(64.0).reshape(8, 8)
@@ -157,7 +158,11 @@ def test_views_map_to_the_right_elements(view, index):
     load = launch.at((0, 0, 0))[0]
     assert isinstance(load, Load)
     info = launch.tensors[0]
-    assert info.elements(load.offsets).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    touched = info.elements(load.offsets).tolist()
+    if 0 in x.stride():  # one element has several indices: the first of them
+        assert touched == [[0, 0], [2, 2], [4, 4], [6, 6]]
+    else:
+        assert touched == [[0, 1], [2, 3], [4, 5], [6, 7]]
     for r in range(4):
         for c in range(2):
             assert base[index(r, c)] == x[r, c]
@@ -440,7 +445,48 @@ def test_bad_input_says_what_to_do():
             kernel[grid](x, x, x, 4, BLOCK=4)
     with pytest.raises(TypeError, match="kernel add: the launch lacks argument 'BLOCK'"):
         kernel[(1,)](x, x, x, 4)
+    with pytest.raises(UnsupportedError, match="kernel cannot run on a tensor of device meta"):
+        kernel[(1,)](torch.ones(4, device="meta"), x, x, 4, BLOCK=4)
+    with pytest.raises(UnsupportedError, match=r"cannot take a tensor of layout torch\.sparse_coo"):
+        kernel[(1,)](x.to_sparse(), x, x, 4, BLOCK=4)
     assert triton_viz.launches == []
+
+
+class Relaunching(Counter):
+    """Launches another kernel from its own callback."""
+
+    NAME = "relaunching"
+
+    def register_op_callback(self, op_type):
+        def launch(**arguments):
+            x = torch.ones(4)
+            triton_viz.trace()(kernels.scale)[(1,)](x, 2.0, BLOCK=4)
+            assert x.tolist() == [2.0] * 4
+
+        return OpCallbacks(after_callback=launch) if op_type is Store else OpCallbacks()
+
+
+def test_a_client_may_launch_a_kernel_from_a_callback():
+    before = patched_places()
+    x, out = torch.ones(8), torch.zeros(8)
+    triton_viz.trace([Relaunching(), "tracer"])(kernels.add)[(2,)](x, x, out, 8, BLOCK=4)
+    assert out.tolist() == [2.0] * 8
+    assert [launch.kernel for launch in triton_viz.launches] == ["scale", "scale", "add"]
+    assert [type(op).__name__ for op in triton_viz.launches[-1].records] == ["Load", "Load", "Store"]
+    assert patched_places() == before
+
+
+def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch):
+    from triton_viz.core.config import Config
+
+    monkeypatch.setenv("TRITON_VIZ_NUM_SMS", "3")
+    monkeypatch.setenv("TRITON_VIZ_VECTORIZED", "0")
+    monkeypatch.setenv("TRITON_VIZ_VALUES", "1")
+    config = Config.from_environment()
+    assert (config.num_sms, config.vectorized, config.values, config.enabled) == (3, False, True, True)
+    monkeypatch.setenv("TRITON_VIZ_NUM_SMS", "many")
+    with pytest.raises(ValueError, match="TRITON_VIZ_NUM_SMS is a number of threads, not 'many'"):
+        Config.from_environment()
 
 
 def test_turned_off_trace_returns_the_kernel_itself(monkeypatch: pytest.MonkeyPatch):

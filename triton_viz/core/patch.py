@@ -26,7 +26,7 @@ class PatchOp:
     def __init__(self, original: Callable, op_type: type[Op], adapter: Adapter, manager: "ClientManager"):
         self.adapter = adapter
         self.manager = manager
-        self._original = original
+        self.original = original
         callbacks = [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
         self.before = [_for(client, c.before_callback) for client, c in callbacks if c.before_callback]
         self.after = [_for(client, c.after_callback) for client, c in callbacks if c.after_callback]
@@ -53,7 +53,7 @@ class PatchOp:
         if self._overrider is not None:
             result = self._overrider(*args, **kwargs)
         else:
-            result = self._original(builder, *args, **kwargs)
+            result = self.original(builder, *args, **kwargs)
         for callback in self.after:
             callback({**standard, "result": result})
         return result
@@ -79,8 +79,11 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
     dsl = OPERATION_REGISTRY[backend]
     with contextlib.ExitStack() as stack:
         for name, (op_type, adapter) in dsl.operations.items():
-            patched = PatchOp(getattr(dsl.namespace, name), op_type, adapter, manager)
-            if patched.wanted:
+            original = getattr(dsl.namespace, name)
+            if isinstance(original, PatchOp):  # a launch from a callback: its ops are not the outer launch's
+                original = original.original
+            patched = PatchOp(original, op_type, adapter, manager)
+            if patched.wanted or original is not vars(dsl.namespace).get(name, original):
                 stack.enter_context(set_attribute(dsl.namespace, name, patched))
         yield
 

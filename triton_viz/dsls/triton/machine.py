@@ -34,6 +34,16 @@ def loop_callbacks(before: list[Callable], each: list[Callable], after: list[Cal
         _loop_callbacks = outer
 
 
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """This thread's machine is the same afterwards: a client may launch a kernel from a callback."""
+    before = getattr(_thread, "machine", None)
+    try:
+        yield
+    finally:
+        _thread.machine = before
+
+
 def current() -> "Machine":
     """The machine of this thread."""
     return _thread.machine

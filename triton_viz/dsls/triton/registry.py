@@ -112,7 +112,7 @@ def _operations() -> dict[str, tuple[type[Op], Adapter]]:
 
 @contextlib.contextmanager
 def _patch_calls(manager: "ClientManager") -> Iterator[None]:
-    with language.patched():
+    with language.patched(), machine.kept():
         yield
 
 
