@@ -13,7 +13,7 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 from tests.programs import run_python
-from triton_viz.dsls.triton.standins import DEVICE, driver_is_active, install, standing_in
+from triton_viz.dsls.triton.standins import DEVICE, install, standing_in
 from triton_viz.errors import UnsupportedError
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine's GPU answers for itself")
@@ -146,25 +146,30 @@ def test_an_untraced_launch_says_where_it_can_run(standin):
         JITFunction(nothing)[(1,)](torch.ones(1))
 
 
+PUT_BACK = """
+import pytest
+from triton.runtime import driver
+from tests.test_standins import PLACES
+from triton_viz.dsls.triton.standins import driver_is_active, standing_in
+
+before = [dict(vars(place)) for place in PLACES]
+try:
+    with standing_in():
+        assert [dict(vars(place)) for place in PLACES] != before
+        raise KeyError
+except KeyError:
+    pass
+assert [dict(vars(place)) for place in PLACES] == before
+assert not driver_is_active()
+with pytest.raises(RuntimeError, match="0 active drivers"):
+    driver.active
+"""
+
+
 def test_everything_is_put_back():
-    # In a process of its own: a test that traced has installed the answers in this one.
-    run_python("-c", "from tests.test_standins import put_back; put_back()")
-
-
-def put_back() -> None:
-    before = [dict(vars(place)) for place in PLACES]
-
-    def fail() -> None:
-        with standing_in():
-            assert [dict(vars(place)) for place in PLACES] != before
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert [dict(vars(place)) for place in PLACES] == before
-    assert not driver_is_active()
-    with pytest.raises(RuntimeError, match="0 active drivers"):
-        _ = driver.active
+    run_python(
+        "-c", PUT_BACK
+    )  # in a program of its own: whoever traced anything in this one stands in already
 
 
 def test_standing_in_twice_is_standing_in_once(standin):

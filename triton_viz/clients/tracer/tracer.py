@@ -111,7 +111,7 @@ class Tracer(Client):
 
 def join_chunks(records: list[Op], begins: list[int]) -> list[Op]:
     """Records, with those of chunks in a row put together where they did the same in the same order."""
-    chunks = [records[a:b] for a, b in zip(begins, [*begins[1:], len(records)], strict=True)]
+    chunks = [records[a:b] for a, b in itertools.pairwise([*begins, len(records)])]
     result: list[Op] = []
     for _, alike in itertools.groupby(chunks, key=lambda chunk: [_key(record) for record in chunk]):
         together = list(alike)
