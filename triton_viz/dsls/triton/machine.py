@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.language.semantic import TritonSemantic
 
 from triton_viz.core.columns import Numbers, Programs
 from triton_viz.core.data import Program
@@ -17,6 +16,7 @@ from triton_viz.core.grid.lanes import Lanes
 from triton_viz.core.grid.memory import Memory
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.base import Here
+from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.builder import LaneBuilder
 from triton_viz.dsls.triton.flow import Flow
 
@@ -56,7 +56,7 @@ def is_running() -> bool:
     return getattr(_thread, "machine", None) is not None
 
 
-class LaneSemantic(TritonSemantic):
+class LaneSemantic(compat.Semantic):
     """Triton's language layer, with our builder below it."""
 
     def multiple_of(self, x: Any, values: Any) -> Any:
