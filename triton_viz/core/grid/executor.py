@@ -4,16 +4,18 @@ Programs of a grid have no order, so chunks may be of any size and lanes that ca
 apart. A chunk that has to be run again is undone first; the chunks before it stand.
 """
 
+import ctypes
+import functools
+import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
 
 from triton_viz.core.columns import Programs
-from triton_viz.core.grid.lanes import Diverged, RunOneByOne
+from triton_viz.core.grid.lanes import Diverged, RunLater, RunOneByOne
 
 FIRST_LANES = 256
 """The size of the first chunk, before anything is known of a kernel's blocks."""
@@ -28,6 +30,9 @@ class Machine(Protocol):
     """What runs a chunk on one thread."""
 
     ordered: bool
+    """Whether the chunk has come to an op whose result depends on the order of programs."""
+    on_ordered: Callable[[], None]
+    """Called when it comes to one."""
 
     @property
     def bytes_per_lane(self) -> int:
@@ -38,7 +43,7 @@ class Machine(Protocol):
         """Make it the current thread's."""
         ...
 
-    def begin(self, order: np.ndarray, undoable: bool) -> Programs:
+    def begin(self, order: np.ndarray) -> Programs:
         """Prepare for the programs with these places in the grid."""
         ...
 
@@ -50,9 +55,9 @@ class Machine(Protocol):
         """Take back every write since `begin`."""
         ...
 
-
-class NeedsOrder(Exception):
-    """On several threads, a program came to an op whose result depends on the order of programs."""
+    def may_wait(self, others_may_help: bool) -> None:
+        """Whether a program that waits for another raises `RunLater`, or an error in the end."""
+        ...
 
 
 def run_grid(
@@ -62,30 +67,35 @@ def run_grid(
     discarded: Callable[[], None],
     *,
     vectorized: bool = True,
-    undoable: bool = True,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
 
-    A chunk of one program is never run again. With several threads, chunks run side by side until one comes
-    to an atomic; from there on all run in order, so that the result is the same as without threads.
+    A chunk of one program is run again only if it waited for a program after it. With several threads, chunks
+    run side by side; one that comes to an atomic waits for all before it, so that the result is the same as
+    without threads.
     """
-    machine = make_machine()
-    run = _Chunks(machine, began, discarded, undoable and vectorized, progress)
-    if threads > 1 and total > 1:
-        left = _on_threads(total, make_machine, began, discarded, vectorized, threads, progress)
+    later: list[np.ndarray] = []
+
+    def on_new_machine() -> tuple[Machine, _Chunks]:
+        machine = make_machine()
         machine.enter()
-        for order in left:
-            run.chunk(order)
+        return machine, _Chunks(machine, began, discarded, later, progress)
+
+    if threads > 1 and total > 1:
+        _on_threads(total, on_new_machine, FIRST_LANES if vectorized else 1, threads)
+        if later:
+            on_new_machine()[1].put_off()
         return
-    machine.enter()
+    machine, run = on_new_machine()
     start, lanes = 0, min(total, FIRST_LANES) if vectorized else 1
     while start < total:
         run.chunk(np.arange(start, min(start + lanes, total), dtype=np.int64))
         start += lanes
         if vectorized:
             lanes = _lanes_for(machine.bytes_per_lane)
+    run.put_off()
 
 
 def _lanes_for(bytes_per_lane: int) -> int:
@@ -100,16 +110,17 @@ class _Chunks:
         machine: Machine,
         began: Callable[[Programs], None],
         discarded: Callable[[], None],
-        undoable: bool,
+        later: list[np.ndarray],
         progress: Callable[[int], None],
     ):
         self._machine, self._began, self._discarded = machine, began, discarded
-        self._undoable, self._progress = undoable, progress
+        self._later, self._progress = later, progress
+        machine.may_wait(others_may_help=True)
 
     def chunk(self, order: np.ndarray) -> None:
         """Run these programs; together if that can be, otherwise in groups or one by one."""
         machine = self._machine
-        self._began(machine.begin(order, self._undoable and len(order) > 1))
+        self._began(machine.begin(order))
         try:
             machine.run()
         except Diverged as split:
@@ -128,7 +139,23 @@ class _Chunks:
             for place in range(len(order)):
                 self.chunk(order[place : place + 1])
             return
+        except RunLater:
+            self._undo()
+            self._later.append(order)
+            return
         self._progress(len(order))
+
+    def put_off(self) -> None:
+        """Run the programs that waited for others, until each has got what it waits for."""
+        waiting, patient = sorted(self._later, key=lambda order: order[0]), False
+        while waiting:
+            self._later.clear()
+            # A program mostly waits for its successor, so the last comes first.
+            for order in waiting if patient else waiting[::-1]:
+                self.chunk(order)
+            patient = len(self._later) == len(waiting)
+            self._machine.may_wait(others_may_help=not patient)
+            waiting = sorted(self._later, key=lambda order: order[0])
 
     def _undo(self) -> None:
         self._machine.undo()
@@ -136,57 +163,91 @@ class _Chunks:
 
 
 def _on_threads(
-    total: int,
-    make_machine: Callable[[], Machine],
-    began: Callable[[Programs], None],
-    discarded: Callable[[], None],
-    vectorized: bool,
-    threads: int,
-    progress: Callable[[int], None],
-) -> list[np.ndarray]:
-    """Run chunks on several threads until order matters. The result is what is left, in order."""
-    size = FIRST_LANES if vectorized else 1
-    chunks = [np.arange(s, min(s + size, total), dtype=np.int64) for s in range(0, total, size)]
-    lock = threading.Lock()
-    queue = iter(range(len(chunks)))
-    left: list[int] = []
-    failed: dict[int, BaseException] = {}
-    stop = threading.Event()
+    total: int, on_new_machine: Callable[[], tuple[Machine, _Chunks]], size: int, threads: int
+) -> None:
+    """Run chunks of some size on several threads."""
+    turns = _Turns(range(0, total, size))
 
     def work() -> None:
-        machine = make_machine()
-        machine.enter()
-        machine.on_ordered = _refuse  # type: ignore[attr-defined]
-        while not stop.is_set():
-            with lock:
-                number = next(queue, None)
-            if number is None:
-                return
-            order = chunks[number]
-            run = _Chunks(machine, began, discarded, True, progress)
+        machine, run = on_new_machine()
+        while (start := turns.take()) is not None:
+            machine.on_ordered = functools.partial(turns.wait, start)
             try:
-                run.chunk(order)
-            except NeedsOrder:
-                machine.undo()
-                discarded()
-                with lock:
-                    left.append(number)
-                stop.set()
+                run.chunk(np.arange(start, min(start + size, total), dtype=np.int64))
+            except _Stopped:
+                return
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-                with lock:
-                    failed[number] = error
-                stop.set()
+                turns.stop(start, error)
+                return
+            turns.done(start)
 
-    with ThreadPoolExecutor(threads, thread_name_prefix="triton_viz-sm") as pool:
-        for job in [pool.submit(work) for _ in range(threads)]:
-            job.result()
-    if failed:
-        raise failed[min(failed)]
-    return [chunks[number] for number in sorted([*left, *queue])]
+    pool = [threading.Thread(target=work, name=f"triton_viz-sm{n}", daemon=True) for n in range(threads)]
+    try:
+        for thread in pool:
+            thread.start()
+        for thread in pool:
+            thread.join()
+    except BaseException:  # the user's patience has ended
+        turns.stop()
+        _interrupt(pool)
+        raise
+    if turns.errors:
+        raise turns.errors[min(turns.errors)]
 
 
-def _refuse() -> None:
-    raise NeedsOrder
+def _interrupt(pool: list[threading.Thread]) -> None:
+    """End threads, also one that is in an endless loop."""
+    for thread in pool:
+        while thread.is_alive():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Stopped)
+            )
+            thread.join(0.1)
+
+
+class _Stopped(BaseException):
+    """Another chunk has failed, or the user does not want to wait."""
+
+
+class _Turns:
+    """Hands out chunks in order, and lets one wait until all before it are done."""
+
+    def __init__(self, starts: range):
+        self._left = iter(starts)
+        self._running: set[int] = set()
+        self._changed = threading.Condition()
+        self._stopped_at = math.inf
+        self.errors: dict[int, BaseException] = {}
+
+    def take(self) -> int | None:
+        """The next chunk; None if there is none."""
+        with self._changed:
+            start = next(self._left, None) if self._stopped_at == math.inf else None
+            if start is not None:
+                self._running.add(start)
+            return start
+
+    def done(self, start: int) -> None:
+        """A chunk has ended."""
+        with self._changed:
+            self._running.discard(start)
+            self._changed.notify_all()
+
+    def wait(self, start: int) -> None:
+        """Until a chunk is the first of those that run."""
+        with self._changed:
+            while min(self._running) != start:
+                if start > self._stopped_at:
+                    raise _Stopped
+                self._changed.wait()
+
+    def stop(self, start: int = -1, error: BaseException | None = None) -> None:
+        """Nobody takes another chunk, and who waits gives up, unless it is before the one that failed."""
+        with self._changed:
+            self._stopped_at = min(self._stopped_at, start)
+            if error is not None:
+                self.errors[start] = error
+            self._changed.notify_all()
 
 
 class Progress:

@@ -4,6 +4,9 @@
 """
 
 import dataclasses
+import functools
+import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +25,25 @@ from triton_viz.dsls.triton.access import AccessOps, Descriptor
 def type_of(tensor: Any) -> Any:
     """The type of pointer that a tensor is to a kernel."""
     return _to_type(jit.mangle_type(tensor))
+
+
+@functools.cache
+def annotated_types(fn: Callable) -> dict[str, Any]:
+    """The types that a kernel's annotations give to parameters, whatever is passed: `n: tl.int64`."""
+    names = {name: jit._normalize_ty(annotation) for name, annotation in inspect.get_annotations(fn).items()}
+    scalars = set(jit.type_canonicalisation_dict.values()) - {"constexpr"}
+    return {
+        name: tl.int1 if kind == "u1" else _to_type(kind)
+        for name, kind in names.items()
+        if kind.removeprefix("*k").removeprefix("*") in scalars
+    }
+
+
+def source_of(kernel: Any) -> tuple[list[str], int]:
+    """A kernel's lines when it was decorated (its file may have changed), and the first one's number."""
+    if hasattr(kernel, "raw_src"):
+        return kernel.raw_src, kernel.starting_line_number
+    return inspect.getsourcelines(kernel.fn)
 
 
 def _to_type(name: str) -> Any:
@@ -169,3 +191,30 @@ def driver_names() -> tuple[str, str]:
 def target_info() -> Any:
     """What a kernel asks for its target; None in a release without."""
     return getattr(tl, "target_info", None)
+
+
+# --- compiling ---
+
+
+def specialize(
+    kernel: Any, backend: Any, arguments: dict[str, Any], options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], dict[Any, Any], dict[Any, Any]]:
+    """What Triton compiles for these arguments: options, types, constants and attributes such as alignment.
+
+    An option of another backend's compiler is left out.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a release says of its defaults is for who compiles to run
+        return _specialize(kernel, backend, arguments, options)
+
+
+def _specialize(
+    kernel: Any, backend: Any, arguments: dict[str, Any], options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], dict[Any, Any], dict[Any, Any]]:
+    known = vars(backend.parse_options({}))
+    given = {name: value for name, value in options.items() if name in known}
+    given["debug"] = bool(options.get("debug", kernel.debug))
+    binder = jit.create_function_from_signature(kernel.signature, kernel.params, backend)
+    bound, specialization, rest = binder(**arguments, **given)
+    parsed, signature, constants, attributes = kernel._pack_args(backend, given, bound, specialization, rest)
+    return dict(vars(parsed)), signature, constants, attributes

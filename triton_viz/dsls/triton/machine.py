@@ -1,6 +1,8 @@
 """The machine: builder, language layer and control flow of one thread that runs programs of a launch."""
 
 import contextlib
+import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,6 +51,11 @@ def current() -> "Machine":
     return _thread.machine
 
 
+def is_running() -> bool:
+    """Whether this thread runs programs of a launch."""
+    return getattr(_thread, "machine", None) is not None
+
+
 class LaneSemantic(compat.Semantic):
     """Triton's language layer, with our builder below it."""
 
@@ -67,11 +74,12 @@ class Machine:
         self,
         memory: Memory,
         grid: Program,
-        function: Callable,
-        arguments: dict[str, Any],
+        function: Any,
+        arguments: inspect.BoundArguments,
         substitutes: dict[Any, Callable],
     ):
-        self._function, self._arguments = function, arguments
+        self._function = function
+        self._bound = arguments
         self.builder = LaneBuilder(memory)
         self.builder.grid = grid
         self.semantic = LaneSemantic(self.builder)
@@ -100,13 +108,13 @@ class Machine:
         self.on_ordered()
         self.flow.note_waiting_op()
 
-    def begin(self, order: np.ndarray, undoable: bool) -> Programs:
+    def begin(self, order: np.ndarray) -> Programs:
         """Prepare for the programs with these places in the grid."""
         grid = self.builder.grid
         lanes = self.flow.lanes
         lanes.count, lanes.active = len(order), None
         self.builder.lanes = lanes
-        self.builder.log = [] if undoable else None
+        self.builder.log = []
         self.ordered = False
         rest, z = np.divmod(order, grid[2])
         x, y = np.divmod(rest, grid[1])
@@ -122,11 +130,15 @@ class Machine:
         """Run the kernel for the programs that were begun."""
         with np.errstate(all="ignore"):
             try:
-                self.flow.run(self._function, **self._arguments)
+                args, kwargs = self._arguments
+                self.flow.run(self._function, *args, **kwargs)
             except Exception as error:
-                lane = getattr(error, "lane", None) or 0
-                error.program = self.builder.program(lane)  # type: ignore[attr-defined] - for the message
+                error.program = self._failed(getattr(error, "lane", None))  # type: ignore[attr-defined]
                 raise
+
+    @functools.cached_property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return self._bound.args, self._bound.kwargs
 
     def here(self) -> Here:
         """Where the op is that is being executed."""
@@ -134,12 +146,22 @@ class Machine:
         programs = self.programs
         if active is not None:
             programs = Programs(programs.grid, programs.order, active.copy())
-        return Here(programs, self.flow.iterations)
+        return Here(getattr(self._function, "fn", self._function), programs, self.flow.iterations)
 
     @property
     def bytes_per_lane(self) -> int:
         """How large the largest value was that a program loaded, stored or computed by a dot."""
         return self.builder.bytes_per_lane
+
+    def _failed(self, lane: int | None) -> Program:
+        """The program that an error is of: the first that was active, if it is not known."""
+        if lane is None or lane >= self.flow.lanes.count:  # a lane of `apply` is no program's
+            lane = 0 if self.flow.ended is None else int(np.argmax(self.flow.ended))
+        return self.builder.program(lane)
+
+    def may_wait(self, others_may_help: bool) -> None:
+        """Say whether a program that waits is to be put off, or has to get on."""
+        self.flow.others_may_help = others_may_help
 
     def undo(self) -> None:
         """Take back every write since `begin`."""
