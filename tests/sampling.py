@@ -3,6 +3,7 @@
 Of many alike it takes some. It leaves out what starts a program of its own, which takes longer than the rest.
 """
 
+import inspect
 import itertools
 from collections import defaultdict
 
@@ -30,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _starts_a_program(item: pytest.Item) -> bool:
-    return isinstance(item, pytest.Function) and "run_python" in item.function.__code__.co_names
+    return isinstance(item, pytest.Function) and "run_python(" in inspect.getsource(item.function)
 
 
 def _is_rare(case: object) -> bool:
