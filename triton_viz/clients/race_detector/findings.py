@@ -32,12 +32,13 @@ class Race:
 def races_without_order(shadows: list[Shadow], start: int, decided: bool = True) -> list[Race]:
     """All races of a launch whose programs cannot wait for each other, one for each pair of sites."""
     races = []
+    looked_at = _looked_at(shadows)
     for one, other in itertools.combinations_with_replacement(shadows, 2):
         shared = in_conflict(one, other)
         if shared is None or not shared.any():
             continue
         same = same_values(one, other)
-        worse = shared if same is None else shared & ~same
+        worse = shared if same is None else shared & (~same | looked_at)
         benign = not worse.any()
         which = shared if benign else worse
         at = int(np.argmax(which))
@@ -45,6 +46,16 @@ def races_without_order(shadows: list[Shadow], start: int, decided: bool = True)
         programs = two_programs(one, other, at)
         races.append(Race(one, other, programs, start + at * one.granule, elements, benign, decided))
     return races
+
+
+def _looked_at(shadows: list[Shadow]) -> np.ndarray:
+    """Which elements somebody reads while others store: what is stored there may depend on who came first."""
+    found = np.zeros(len(shadows[0].first), bool)
+    for one, other in itertools.combinations(shadows, 2):
+        shared = in_conflict(one, other)
+        if shared is not None and (one.value is None or other.value is None):
+            found |= shared
+    return found
 
 
 def races_in_order(shadows: list[Shadow], touches: list[Touch], order: Order, start: int) -> list[Race]:
@@ -85,6 +96,7 @@ class _Events:
             if shared is not None:
                 in_question |= shared
         numbers = {(shadow.path, shadow.kind, shadow.width): n for n, shadow in enumerate(shadows)}
+        looked_at = _looked_at(shadows)
         columns: list[tuple[np.ndarray, ...]] = []
         for touch in touches:
             addresses, programs, _ = touch.flat()
@@ -96,7 +108,8 @@ class _Events:
             whole, there = np.full(len(element), 0), shadows[number]
             stable, value = whole.astype(bool), whole
             if there.value is not None and there.differs is not None:
-                stable, value = ~there.differs[element], there.value[element].astype(np.int64)
+                stable = ~(there.differs | looked_at)[element]
+                value = there.value[element].astype(np.int64)
             columns.append((element, programs, whole + touch.time, whole + number, stable, value))
         joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
         by_element = np.argsort(joined[0], kind="stable")

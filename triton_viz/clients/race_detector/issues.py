@@ -78,16 +78,13 @@ def _element(
     owner = known.owner(address, address + 1)
     if owner < 0:
         return "", None, None, []
-    tensor = known.tensors[owner]
+    views = [tensor for tensor in known.tensors if elements_of(tensor)[0] <= address < elements_of(tensor)[1]]
+    views = [tensor for tensor in views if _index(tensor, address)[1] is not None]
+    # Of several, one whose elements are as wide as the access; else the one that begins last.
+    views.sort(key=lambda tensor: (tensor.itemsize == width, tensor is known.tensors[owner]))
+    tensor = views.pop() if views else known.tensors[owner]
     offset, index = _index(tensor, address)
-    others = []
-    for other in known.tensors:
-        low, high = elements_of(other)
-        if other is not tensor and low <= address < high:
-            at = _index(other, address)[1]
-            if at is not None:
-                others.append(f"{other.name}{list(at)}")
-    return tensor.name, index, offset, others
+    return tensor.name, index, offset, [f"{t.name}{list(_index(t, address)[1] or ())}" for t in views]
 
 
 def _index(tensor: TensorInfo, address: int) -> tuple[int, tuple[int, ...] | None]:
