@@ -148,8 +148,8 @@ def reach(form: Affine, mask: Mask, width: int) -> tuple[np.ndarray, np.ndarray,
             used,
         )
     if not form.shape:
-        base = np.broadcast_to(form.base, mask.shape)
-        return base, base + width, mask
+        base, used = np.broadcast_arrays(form.base, mask)
+        return base, base + width, used
     kept = mask.reshape(len(mask), -1)
     lanes = max(len(form.base), len(mask))
     data = np.broadcast_to(form.data().reshape(len(form.base), -1), (lanes, kept.shape[1]))
