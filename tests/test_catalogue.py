@@ -3,6 +3,7 @@
 The oracle looks at plain addresses, one by one, and knows nothing of how the tools find bugs.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ import pytest
 import triton_viz
 from tests.catalogue import ENTRIES, RACES
 from tests.catalogue.entry import Entry, given
+from tests.programs import run_python
 from triton_viz.clients.utils import kernel_call_path
 from triton_viz.core.client import tensors_in
 from triton_viz.core.data import Access, Op, TensorInfo
@@ -117,6 +119,10 @@ def test_there_are_enough_of_both_kinds():
     assert len(ENTRIES) - len(buggy) >= 36
     assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
     assert all(entry.lines for entry in buggy)
+
+
+def test_every_kernel_is_real_triton():
+    assert json.loads(run_python("-m", "tests.catalogue.compiling").stdout.splitlines()[-1]) == {}
 
 
 @by_name([entry for entry in ENTRIES if entry.bug and entry.bug.kind not in RACES])

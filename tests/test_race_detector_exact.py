@@ -41,12 +41,12 @@ def by_strides(
     N: tl.constexpr,
     INT8: tl.constexpr,
 ):
-    """A tile for each program of two axes, written; and a line for each, read, maybe of smaller elements."""
+    """For each program of two axes a line, read, maybe of smaller elements; and a tile, written."""
     m, n = tl.program_id(0), tl.program_id(1)
     i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
-    tl.store(x + m * step_m + n * step_n + i * row + j * column, m * 7 + n, mask=j < limit)  # write
     here = y + (m * step_m + n * back) * (4 if INT8 else 1) + tl.arange(0, M)
     tl.load(here)  # read
+    tl.store(x + m * step_m + n * step_n + i * row + j * column, m * 7 + n, mask=j < limit)  # write
 
 
 def lines(kernel: Any) -> dict[int, str]:

@@ -143,6 +143,19 @@ def each_after_all_before(flags, totals, out):
 
 
 @triton.jit
+def after_all_others(flags, totals, out):
+    """The last one waits for each of the others, who do not wait for each other."""
+    pid = tl.program_id(0)
+    tl.store(totals + pid, pid + 1)
+    tl.atomic_xchg(flags + pid, 1)
+    if pid == 3:
+        for other in range(3):
+            while tl.atomic_add(flags + other, 0) == 0:
+                pass
+        tl.store(out, tl.sum(tl.load(totals + tl.arange(0, 4)), 0))
+
+
+@triton.jit
 def raised_too_early(flags, totals):
     """The flag goes up before the total is there."""
     pid = tl.program_id(0)
@@ -236,6 +249,7 @@ ENTRIES = [
     Entry("between_two_counts", between_two_counts, counted, (4,), Bug("race", "total", FOUR)),
     Entry("each_after_the_one_before", each_after_the_one_before, flagged(), (4,)),
     Entry("each_after_all_before", each_after_all_before, flagged("out"), (4,)),
+    Entry("after_all_others", after_all_others, flagged("out"), (4,)),
     Entry("flag_raised_too_early", raised_too_early, flagged(), (4,), Bug("race", "totals", FOUR)),
     Entry("after_a_volatile_flag", after_a_volatile_flag, flagged(), (4,)),
     Entry("without_waiting", without_waiting, flagged(), (4,), Bug("race", "totals", FOUR)),
