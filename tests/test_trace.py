@@ -515,3 +515,17 @@ def test_a_traced_kernel_can_be_called_by_another(monkeypatch: pytest.MonkeyPatc
     triton_viz.trace()(kernels.row_norm)[(2,)](x, out, 4, BLOCK=4)
     torch.testing.assert_close(out, x.norm(dim=1))
     assert len(triton_viz.launches) == 1, "a nested call is no launch"
+
+
+@triton.jit
+def masked_off_for_all(x, out):
+    pid = tl.program_id(0)
+    tl.store(out + pid, tl.load(x + pid, mask=False, other=1.0))
+
+
+def test_a_scalar_mask_that_is_false_for_all_programs_touches_nothing():
+    out = torch.zeros(5)
+    triton_viz.trace("tracer")(masked_off_for_all)[(5,)](torch.zeros(5), out)
+    records = triton_viz.launches[-1].records
+    assert [record.tensor for record in records if isinstance(record, Access)] == ["", "out"]
+    assert out.tolist() == [1.0] * 5

@@ -61,7 +61,7 @@ def places_of(pointers: Value, mask: Mask, width: int, tensors: Tensors) -> Plac
     box, bits = _mask_columns(mask, shape)
     form = pointers.numbers
     if form is not None:
-        lows, highs, used = _reach(form, mask, width)
+        lows, highs, used = reach(form, mask, width)
         if not used.any():
             return Places(shape, (), first=Numbers(1), steps=(0,) * len(shape), box=box, bits=bits)
         owner, which = _owners(tensors, lows, highs, used)
@@ -132,7 +132,7 @@ def _owners(
     return None, which
 
 
-def _reach(form: Affine, mask: Mask, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reach(form: Affine, mask: Mask, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each lane the lowest address touched, the end of the highest, and whether any is touched."""
     if mask is None:
         below, above = spread(form.steps, form.shape)
@@ -148,8 +148,8 @@ def _reach(form: Affine, mask: Mask, width: int) -> tuple[np.ndarray, np.ndarray
             used,
         )
     if not form.shape:
-        base = np.broadcast_to(form.base, mask.shape)
-        return base, base + width, mask
+        base, used = np.broadcast_arrays(form.base, mask)
+        return base, base + width, used
     kept = mask.reshape(len(mask), -1)
     lanes = max(len(form.base), len(mask))
     data = np.broadcast_to(form.data().reshape(len(form.base), -1), (lanes, kept.shape[1]))

@@ -13,7 +13,7 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, KernelInterface
 
-from triton_viz.clients import Tracer
+from triton_viz.clients import RaceDetector, Tracer
 from triton_viz.core import trace_file
 from triton_viz.core.attributes import set_attributes
 from triton_viz.core.client import Client, ClientManager
@@ -34,6 +34,9 @@ _one_launch_at_a_time = threading.RLock()
 
 _launching = 0
 """The thread whose turn it is."""
+
+_CLIENTS: dict[Any, Callable[[], Client]] = {client.NAME: client for client in (Tracer, RaceDetector)}
+"""Those that can be asked for by name."""
 
 ClientLike = str | Client | type[Client]
 
@@ -97,9 +100,10 @@ def _normalize_client(client: ClientLike) -> Client:
         return client
     if isinstance(client, type) and issubclass(client, Client):
         return client()
-    if client == "tracer":
-        return Tracer()
-    raise UnsupportedError(f"{client!r} is not a client: give 'tracer', a Client class or an instance")
+    if client in _CLIENTS:
+        return _CLIENTS[client]()
+    names = ", ".join(repr(name) for name in _CLIENTS)
+    raise UnsupportedError(f"{client!r} is not a client: give {names}, a Client class or an instance")
 
 
 class TritonTrace(KernelInterface):

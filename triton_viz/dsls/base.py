@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from triton_viz.core.columns import Places, Programs
-from triton_viz.core.data import Op
+from triton_viz.core.data import Op, TensorInfo
 from triton_viz.core.grid.memory import Mask, Memory
 from triton_viz.core.grid.value import Value
 from triton_viz.core.places import Tensors, places_of
@@ -26,8 +28,20 @@ What touches memory has an `accessed`. A vectorized client receives it as it is;
 class Accessed:
     """An op's pointers and mask, over lanes. Which elements these are is found out when asked for."""
 
-    def __init__(self, pointers: Value, mask: Mask, width: int, memory: Memory):
+    def __init__(
+        self,
+        pointers: Value,
+        mask: Mask,
+        memory: Memory,
+        stored: Callable[[Value], np.ndarray],
+        width: int,
+        semantics: frozenset[str] = frozenset(),
+    ):
         self.pointers, self.mask, self.width = pointers, mask, width
+        self.stored = stored
+        """Gives values as they lie in memory behind these pointers."""
+        self.semantics = semantics
+        """What it means for other programs: any of `atomic`, `acquire` and `release`."""
         self._memory = memory
         self._tensors = Tensors([])
 
@@ -35,18 +49,21 @@ class Accessed:
         """Say among which tensors to look."""
         self._tensors = tensors
 
+    @property
+    def tensors(self) -> list[TensorInfo]:
+        """Those of the launch, and those that pointers in memory lead to."""
+        return [*self._tensors.tensors, *self._memory.adopted]
+
     @cached_property
     def places(self) -> Places:
         """The elements, for each lane."""
-        known = self._tensors
-        if self._memory.adopted:  # tensors that pointers in memory lead to
-            known = Tensors([*known.tensors, *self._memory.adopted])
+        known = Tensors(self.tensors) if self._memory.adopted else self._tensors
         return places_of(self.pointers, self.mask, self.width, known)
 
     def of_one_program(self) -> dict[str, Any]:
         """The only program's tensor (None if it touches nothing, or nothing of ours), offsets and mask."""
         found = self.places.at(0)
-        by_name = {tensor.name: tensor for tensor in (*self._tensors.tensors, *self._memory.adopted)}
+        by_name = {tensor.name: tensor for tensor in self.tensors}
         tensor = by_name.get(found.tensors[0]) if found.tensors else None
         return {"tensor": tensor, "offsets": found.elements(0), "mask": found.mask(0)}
 

@@ -16,6 +16,9 @@ from triton_viz.dsls.triton.types import ADDRESS, NARROW, stored, width
 if TYPE_CHECKING:
     from triton_viz.core.grid.lanes import Lanes
 
+ATOMIC = "atomic"
+"""The policy of a store that is one step to other programs."""
+
 
 class Descriptor:
     """A tensor descriptor: a base, and for each axis a size, a stride and a block size."""
@@ -130,8 +133,7 @@ class AccessOps:
         dtype = pointers.dtype.element_ty
         active = self.lanes.active
         keep = effective(mask, active, pointers.shape)
-        data = floats.pack(values.data, NARROW[dtype]) if dtype in NARROW else values.data
-        data = data.astype(stored(dtype), copy=False)
+        data = as_stored(values, dtype)
         masked = 1 if keep is None else keep.lanes if isinstance(keep, Box) else len(keep)
         self.on_write()
         self.memory.store(pointers, keep, data, max(pointers.lanes, len(data), masked), self.log)
@@ -154,7 +156,7 @@ class AccessOps:
 
     def create_atomic_store(self, pointers: Value, values: Value, mask: Value | None, *order: Any) -> None:
         """A store that another program may wait for."""
-        self.create_masked_store(pointers, values, mask)
+        self.create_masked_store(pointers, values, mask, ATOMIC)
 
     def create_atomic_poll(
         self, pointers: Value, expected: Value, timeout: Value | None, *order: Any
@@ -277,6 +279,12 @@ class AccessOps:
             (row >= 0) & (row < scalar(descriptor.shape[0])) & (at >= 0) & (at < scalar(descriptor.shape[1]))
         )
         return Value(address, descriptor.base.dtype), Value(np.broadcast_to(inside, address.shape), tl.int1)
+
+
+def as_stored(values: Value, dtype: Any) -> np.ndarray:
+    """Values as they lie in memory behind pointers to a type."""
+    data = floats.pack(values.data, NARROW[dtype]) if dtype in NARROW else values.data
+    return data.astype(stored(dtype), copy=False)
 
 
 def _padding(pointers: Value, padding: Any) -> Value | None:

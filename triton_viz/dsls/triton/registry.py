@@ -1,6 +1,7 @@
 """Triton's ops as clients see them: for each method of the builder an `Op` type, and an adapter."""
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from triton_viz.core.grid.memory import effective
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.base import DSL, Accessed, Adapter, Here
 from triton_viz.dsls.triton import language, loops, machine
+from triton_viz.dsls.triton.access import ATOMIC, as_stored
 from triton_viz.dsls.triton.builder import LaneBuilder
 from triton_viz.dsls.triton.types import width
 
@@ -16,32 +18,52 @@ if TYPE_CHECKING:
     from triton_viz.core.client import ClientManager, ForLoopCallbacks
 
 
-def _accessed(builder: LaneBuilder, pointers: Value, mask: Value | None) -> Accessed:
+def _accessed(
+    builder: LaneBuilder, pointers: Value, mask: Value | None, semantics: frozenset[str] = frozenset()
+) -> Accessed:
     keep = effective(mask, builder.lanes.active, pointers.shape)
-    return Accessed(pointers, keep, width(pointers.dtype), builder.memory)
+    packed = functools.partial(as_stored, dtype=pointers.dtype.element_ty)
+    return Accessed(pointers, keep, builder.memory, packed, width(pointers.dtype), semantics)
 
 
-def _load(builder: LaneBuilder, pointers: Value, mask: Value | None, *_: Any) -> dict[str, Any]:
-    return {"accessed": _accessed(builder, pointers, mask)}
+_WAITING = frozenset({"atomic", "acquire"})
+_SIGNALLING = frozenset({"atomic", "release"})
+
+
+def _load(
+    builder: LaneBuilder, pointers: Value, mask: Value | None, other: Any = None, *policy: Any
+) -> dict[str, Any]:
+    volatile = bool(policy) and policy[-1] is True
+    return {"accessed": _accessed(builder, pointers, mask, _WAITING if volatile else frozenset())}
 
 
 def _store(
-    builder: LaneBuilder, pointers: Value, values: Value, mask: Value | None, *_: Any
+    builder: LaneBuilder, pointers: Value, values: Value, mask: Value | None, *policy: Any
 ) -> dict[str, Any]:
-    return {"accessed": _accessed(builder, pointers, mask), "values": values}
+    signalling = bool(policy) and policy[-1] == ATOMIC
+    accessed = _accessed(builder, pointers, mask, _SIGNALLING if signalling else frozenset())
+    return {"accessed": accessed, "values": values}
+
+
+def _semantics(order: tuple[Any, ...]) -> frozenset[str]:
+    """An atomic's, from what Triton says of its memory order; it is both acquire and release by default."""
+    said = str(order[0]).rsplit(".", 1)[-1].lower() if order else "acquire_release"
+    return frozenset({"atomic"} | {name for name in ("acquire", "release") if name in said})
 
 
 def _atomic(
-    builder: LaneBuilder, op: Any, pointers: Value, values: Value, mask: Value | None, *_: Any
+    builder: LaneBuilder, op: Any, pointers: Value, values: Value, mask: Value | None, *order: Any
 ) -> dict[str, Any]:
     name = str(op).rsplit(".", 1)[-1].lower()
-    return {"accessed": _accessed(builder, pointers, mask), "values": values, "operation": name}
+    accessed = _accessed(builder, pointers, mask, _semantics(order))
+    return {"accessed": accessed, "values": values, "operation": name}
 
 
 def _compare_and_swap(
-    builder: LaneBuilder, pointers: Value, expected: Value, values: Value, *_: Any
+    builder: LaneBuilder, pointers: Value, expected: Value, values: Value, *order: Any
 ) -> dict[str, Any]:
-    return {"accessed": _accessed(builder, pointers, None), "values": values, "operation": "cas"}
+    accessed = _accessed(builder, pointers, None, _semantics(order))
+    return {"accessed": accessed, "values": values, "operation": "cas"}
 
 
 def _dot(builder: LaneBuilder, a: Value, b: Value, accumulator: Value, *_: Any) -> dict[str, Any]:

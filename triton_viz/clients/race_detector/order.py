@@ -1,0 +1,125 @@
+"""Order between programs: who had to come after whom, as the launch went.
+
+Programs of one launch have no order but what they make themselves: an atomic that releases an element, and a
+later one that acquires it, put all that the first program did before in front of all that the second does
+after. Spin locks, tickets ("the last one sums") and flags that the next program waits for all come to this.
+
+What is assumed:
+- An atomic acquires only if its result is used: a program that does not look cannot have waited. It releases
+  whatever becomes of the result. `sem="relaxed"` does neither, `"acquire"` and `"release"` one of both.
+- Volatile and atomic loads acquire; atomic stores release, and so do plain stores to an element that some
+  program reads by a volatile load.
+- The order is the one that was observed. A program that looks at an atomic's result and then does not care is
+  believed to have cared, so a race can hide behind an atomic; nothing that is ordered is called a race.
+"""
+
+import ast
+import functools
+import linecache
+from collections.abc import Iterable
+
+import numpy as np
+
+from triton_viz.clients.race_detector.touches import Kind, Touch
+from triton_viz.core.data import Site
+
+_MOST_SOURCES = 512
+_MOST_NOTES = 1 << 23
+"""How many numbers to keep of what programs know of each other. Of more programs than that allows, only some
+are asked for: a race that many programs have is found all the same."""
+
+
+class Order:
+    """Which of two events came first by necessity, an event being a program and a time."""
+
+    def __init__(self, touches: Iterable[Touch]):
+        touches = list(touches)
+        acquiring = [touch.flat()[0] for touch in touches if touch.acquires]
+        watched = np.unique(np.concatenate(acquiring)) if acquiring else np.zeros(0, np.int64)
+        polled = [touch.flat()[0] for touch in touches if touch.kind is Kind.WAIT]
+        flags = np.unique(np.concatenate(polled)) if polled else np.zeros(0, np.int64)
+        self._steps: list[tuple[int, int, int, bool, bool]] = []
+        """In order: time, program, address, whether it acquires, whether it releases."""
+        for touch in touches:
+            if touch.acquires or touch.releases:
+                self._add(touch, watched, touch.acquires, touch.releases)
+            elif touch.kind is Kind.WRITE and len(flags):
+                self._add(touch, flags, False, True)
+        self._acquires = sum(step[3] for step in self._steps)
+
+    def _add(self, touch: Touch, wanted: np.ndarray, acquires: bool, releases: bool) -> None:
+        addresses, programs, _ = touch.flat()
+        kept = np.isin(addresses, wanted)
+        pairs = zip(programs[kept].tolist(), addresses[kept].tolist(), strict=True)
+        self._steps += [(touch.time, program, address, acquires, releases) for program, address in pairs]
+
+    def unordered(
+        self, program: np.ndarray, time: np.ndarray, later: np.ndarray, later_time: np.ndarray
+    ) -> np.ndarray:
+        """Of pairs of events in the order in which they happened: which could have happened otherwise.
+
+        Pairs about which it was not asked, because there are too many, are not among them.
+        """
+        sources = np.unique(program)
+        most = max(1, min(_MOST_SOURCES, _MOST_NOTES // (self._acquires + 1)))
+        if len(sources) > most:
+            sources = sources[np.linspace(0, len(sources) - 1, most).astype(np.int64)]
+        notes = self._notes(sources, set(later.tolist()))
+        column = np.searchsorted(sources, program)
+        asked = (column < len(sources)) & (sources[np.minimum(column, len(sources) - 1)] == program)
+        result = np.zeros(len(program), bool)
+        for n in np.flatnonzero(asked).tolist():
+            known = 0
+            if noted := notes.get(int(later[n])):
+                place = np.searchsorted(noted[0], later_time[n], side="right") - 1
+                known = int(noted[1][place][column[n]]) if place >= 0 else 0
+            result[n] = known < time[n]
+        return result
+
+    def _notes(self, sources: np.ndarray, wanted: set[int]) -> dict[int, tuple[list[int], list[np.ndarray]]]:
+        """For each wanted program: at which times it learned something, and up to when it then knew that each
+        source's doings lay behind it."""
+        column = {program: n for n, program in enumerate(sources.tolist())}
+        nothing = np.zeros(len(sources), np.int64)
+        known: dict[int, np.ndarray] = {}
+        left: dict[int, np.ndarray] = {}
+        """What whoever acquires an address will know."""
+        notes: dict[int, tuple[list[int], list[np.ndarray]]] = {}
+        for time, program, address, acquires, releases in self._steps:
+            mine = known.get(program, nothing)
+            if acquires and address in left:
+                mine = known[program] = np.maximum(mine, left[address])
+                if program in wanted:
+                    times, states = notes.setdefault(program, ([], []))
+                    times.append(time)
+                    states.append(mine)
+            if releases:
+                there = np.maximum(mine, left.get(address, nothing))
+                if program in column:
+                    there[column[program]] = time
+                left[address] = there
+        return notes
+
+
+@functools.cache
+def result_is_dropped(site: Site) -> bool:
+    """Whether a call on a line is a statement of its own, so that nobody sees what it returns."""
+    statement = _statement(site.file, site.line)
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+
+
+def _statement(file: str, line: int) -> ast.stmt | None:
+    """The innermost statement on a line."""
+    found = None
+    for node in ast.walk(_parsed(file)):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            found = node  # a walk comes to what is inside later
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _parsed(file: str) -> ast.AST:
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:  # no file of Python: then every result counts as used
+        return ast.Module([], [])

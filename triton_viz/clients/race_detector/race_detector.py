@@ -1,0 +1,236 @@
+"""The race detector: collects what programs touch, and says where two of them may not meet."""
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from triton_viz.clients.race_detector.findings import Race, races_in_order, races_without_order
+from triton_viz.clients.race_detector.issues import as_issues
+from triton_viz.clients.race_detector.order import Order, result_is_dropped
+from triton_viz.clients.race_detector.shadow import Shadow, lies_apart
+from triton_viz.clients.race_detector.touches import Kind, Touch, conflict
+from triton_viz.clients.utils import kernel_call_path
+from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
+from triton_viz.core.columns import Programs
+from triton_viz.core.data import Access, Atomic, Issue, Load, Op, Program, Site, TensorInfo
+from triton_viz.core.grid.affine import Box
+from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.dsls.base import Accessed
+
+KEPT = 64 << 20
+"""How many bytes of touches are kept before they are folded into shadows."""
+KEPT_WITH_ORDER = 1 << 30
+"""The same where programs may wait for each other: shadows do not know who came when."""
+
+
+class RaceDetector(Client):
+    """Finds elements that two programs touch, one of them writing, not both atomically, in no order.
+
+    Exact on the addresses that the launch touched: they are kept in compact form while the kernel runs. When
+    it has ended, storages that nobody writes to are left out, those where programs plainly keep apart too,
+    and the others are looked at element by element. Elements are bytes of storages, so views and arguments
+    that share memory are one. Memory: 64 MiB of touches, and for each site that touches a storage that is
+    looked at 8 bytes per element of it (and for a store its value, too).
+    """
+
+    NAME: ClassVar[str] = "race_detector"
+    vectorized: ClassVar[bool] = True
+
+    def __init__(self, backend: str = "triton") -> None:
+        self._here = OPERATION_REGISTRY[backend].here
+        self._lock = threading.RLock()
+        self._issues: list[Issue] | None = []
+
+    def pre_run_callback(self, fn: Callable) -> None:
+        """Start over for a new launch."""
+        self._kernel = fn
+        self._issues = None
+        self._grid: Program = (0, 0, 0)
+        self._staged: dict[int, list[tuple[Touch, list[TensorInfo]]]] = {}
+        """For each thread, what the programs that it runs now have touched: they may have to run again."""
+        self._time = 0
+        self._storages: dict[tuple[int, int], _Storage] = {}
+        self._tensors: list[TensorInfo] = []
+        self._kept = 0
+        self._waits = False
+
+    def post_run_callback(self, fn: Callable) -> None:
+        """Nothing to clean up."""
+
+    def arg_callback(self, name: str, arg: Any) -> None:
+        """Accesses say which tensors there are."""
+
+    def grid_callback(self, grid: Program) -> None:
+        """Remember how many programs there are."""
+        self._grid = grid
+
+    def grid_idx_callback(self, grid_idx: Programs) -> None:
+        """What this thread's last programs did is settled now."""
+        with self._lock:
+            self._settle(threading.get_ident())
+
+    def discard_callback(self) -> None:
+        """Forget what programs touched that will run again."""
+        with self._lock:
+            self._staged.pop(threading.get_ident(), None)
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        """Look at what touches memory."""
+        if issubclass(op_type, Access):
+            return OpCallbacks(after_callback=functools.partial(self._access, op_type))
+        return OpCallbacks()
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """All iterations of a loop are one site."""
+        return ForLoopCallbacks()
+
+    def finalize(self) -> list[Issue]:
+        """The races of this launch."""
+        if self._issues is None:
+            for thread in list(self._staged):
+                self._settle(thread)
+            self._issues = as_issues(self._races(), self._tensors, self._grid)
+            self._storages = {}
+        return self._issues
+
+    def _access(
+        self,
+        op_type: type[Access],
+        accessed: Accessed,
+        values: Any = None,
+        result: Any = None,
+        operation: str | None = None,
+    ) -> None:
+        semantics = accessed.semantics
+        if op_type is Load:
+            kind = Kind.WAIT if "atomic" in semantics else Kind.READ
+        elif op_type is Atomic:
+            kind = Kind.UPDATE
+        else:
+            kind = Kind.SIGNAL if "atomic" in semantics else Kind.WRITE
+        path = kernel_call_path(self._kernel)
+        acquires = "acquire" in semantics and not (op_type is Atomic and result_is_dropped(path[-1]))
+        stored = None
+        if kind in (Kind.WRITE, Kind.SIGNAL):
+            stored = accessed.stored(values)
+        with self._lock:
+            self._time += 1
+            touch = Touch(
+                kind=kind,
+                path=path,
+                programs=self._here().programs,
+                pointers=accessed.pointers,
+                mask=accessed.mask,
+                width=accessed.width,
+                time=self._time,
+                values=stored,
+                acquires=acquires,
+                releases="release" in semantics,
+            )
+            self._staged.setdefault(threading.get_ident(), []).append((touch, accessed.tensors))
+
+    def _settle(self, thread: int) -> None:
+        """Take in what a thread's programs touched."""
+        for touch, tensors in self._staged.pop(thread, ()):
+            if len(tensors) > len(self._tensors):
+                self._tensors = tensors
+            self._waits |= touch.acquires
+            for span, part in _by_storage(touch, tensors):
+                storage = self._storages.setdefault(span, _Storage(*span))
+                storage.add(part)
+            self._kept += touch.nbytes
+        if self._kept > (KEPT_WITH_ORDER if self._waits else KEPT):
+            for storage in self._storages.values():
+                storage.fold()
+            self._kept = 0
+
+    def _races(self) -> list[Race]:
+        programs = int(np.prod(self._grid))
+        order = None
+        if self._waits:
+            touches = [touch for storage in self._storages.values() for touch in storage.touches]
+            order = Order(sorted(touches, key=lambda touch: touch.time))
+        races = []
+        for storage in self._storages.values():
+            races += storage.races(programs, order)
+        return races
+
+
+class _Storage:
+    """One storage: what touched it, as touches or as shadows."""
+
+    def __init__(self, start: int, end: int):
+        self._start, self._size = start, end - start
+        self.touches: list[Touch] = []
+        self._shadows: dict[tuple[tuple[Site, ...], Kind, int], Shadow] = {}
+        self._granule = 8
+        self._folded = False
+
+    def add(self, touch: Touch) -> None:
+        """Take in a touch."""
+        self.touches.append(touch)
+
+    def fold(self) -> None:
+        """Turn touches into shadows, to have their memory back."""
+        self._take(self.touches)
+        self.touches = []
+        self._folded = True
+
+    def races(self, programs: int, order: Order | None) -> list[Race]:
+        """Where programs meet that may not."""
+        kinds = {touch.kind for touch in self.touches} | {key[1] for key in self._shadows}
+        if not any(conflict(one, other) for one in kinds for other in kinds):
+            return []
+        if not self._shadows and lies_apart(self.touches, programs):
+            return []
+        self._take(self.touches)
+        shadows = list(self._shadows.values())
+        if order is None or self._folded:
+            return races_without_order(shadows, self._start, decided=order is None)
+        return races_in_order(shadows, self.touches, order, self._start)
+
+    def _take(self, touches: list[Touch]) -> None:
+        for touch in touches:
+            granule = touch.alignment(self._start)
+            if granule < self._granule:
+                self._granule = granule
+                for shadow in self._shadows.values():
+                    shadow.refine(granule)
+            key = (touch.path, touch.kind, touch.width)
+            if key not in self._shadows:
+                size = -(-self._size // 8) * 8 // self._granule
+                self._shadows[key] = Shadow(touch.kind, touch.path, touch.width, size, self._granule)
+            self._shadows[key].add(touch, self._start)
+
+
+def _by_storage(touch: Touch, tensors: list[TensorInfo]) -> Iterator[tuple[tuple[int, int], Touch]]:
+    """The storages that a touch reaches, each with the part of it that is there."""
+    extent = touch.extent
+    if extent is None:
+        return
+    low, high = extent
+    for start, end in _spans(tuple(sorted({tensor.storage for tensor in tensors}))):
+        if start <= low and high <= end:
+            yield (start, end), touch
+        elif low < end and high > start:  # one of several: a table of pointers
+            mask = touch.mask.data() if isinstance(touch.mask, Box) else touch.mask
+            here = (touch.pointers.data >= start) & (touch.pointers.data < end)
+            part = dataclasses.replace(touch, mask=here if mask is None else here & mask)
+            if part.extent is not None:
+                yield (start, end), part
+
+
+@functools.lru_cache(maxsize=8)
+def _spans(storages: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Storages in order, those that overlap as one."""
+    spans: list[tuple[int, int]] = []
+    for start, end in storages:
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+        else:
+            spans.append((start, end))
+    return tuple(spans)

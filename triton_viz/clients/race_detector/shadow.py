@@ -1,0 +1,189 @@
+"""Shadows: for each element of a storage, which programs touched it from one place in the source.
+
+The first and the last program by their place in the grid are enough: if any two programs touched an element,
+these two did, and if two sites' first and last are all one program, no other came by. So a shadow is 8 bytes
+for each element, exact, and the order in which touches come does not matter.
+"""
+
+import math
+
+import numpy as np
+
+from triton_viz.clients.race_detector.touches import Kind, Touch, conflict
+from triton_viz.core.data import Site
+
+_NOBODY = np.int32(2**31 - 1)
+
+
+class Shadow:
+    """What one site did to the elements of one storage, each `granule` bytes wide."""
+
+    def __init__(self, kind: Kind, path: tuple[Site, ...], width: int, size: int, granule: int):
+        self.kind, self.path, self.width = kind, path, width
+        """Of one access, in bytes."""
+        self.granule = granule
+        self.first = np.full(size, _NOBODY)
+        self.last = np.full(size, -1, np.int32)
+        self.value = np.zeros(size, f"u{granule}") if kind in (Kind.WRITE, Kind.SIGNAL) else None
+        """What was stored last, to see whether all stored the same."""
+        self.differs = None if self.value is None else np.zeros(size, bool)
+
+    @property
+    def touched(self) -> np.ndarray:
+        """Which elements were touched at all."""
+        return self.last >= 0
+
+    def refine(self, granule: int) -> None:
+        """Make elements smaller, because somebody touches parts of them."""
+        parts = self.granule // granule
+        self.granule = granule
+        self.first, self.last = np.repeat(self.first, parts), np.repeat(self.last, parts)
+        if self.value is not None and self.differs is not None:
+            self.value, self.differs = self.value.view(f"u{granule}"), np.repeat(self.differs, parts)
+
+    def add(self, touch: Touch, start: int) -> None:
+        """Take in a touch of the storage that begins at an address."""
+        if not self._add_blocks(touch, start):
+            self._add_elements(touch, start)
+
+    def _add_blocks(self, touch: Touch, start: int) -> bool:
+        """Take in blocks that lie evenly and apart as one strided array; whether these are such."""
+        form = touch.form
+        if form is None or touch.mask is not None or touch.programs.active is not None:
+            return False
+        step, granule = form.lane_step, self.granule
+        lanes = touch.lanes
+        if step is None or (len(form.base) == 1 and lanes > 1):
+            return False
+        steps = (step, *form.steps, granule)
+        shape = (lanes, *form.shape, touch.width // granule)
+        if not apart(steps, shape):
+            return False
+        begin = (int(form.base[0]) - start) // granule
+
+        def window(array: np.ndarray) -> np.ndarray:
+            strides = tuple(s // granule * array.itemsize for s in steps)
+            return np.ndarray(
+                shape, array.dtype, buffer=array, offset=begin * array.itemsize, strides=strides
+            )
+
+        who = touch.order.astype(np.int32).reshape(-1, *(1,) * (len(shape) - 1))
+        seen = window(self.last)
+        if self.value is not None and self.differs is not None:
+            assert touch.values is not None
+            new = self._parts(np.broadcast_to(touch.values, shape[:-1]))
+            value, differs = window(self.value), window(self.differs)
+            differs |= (seen >= 0) & (value != new)
+            value[...] = new
+        np.minimum(window(self.first), who, out=window(self.first))
+        np.maximum(seen, who, out=seen)
+        return True
+
+    def _add_elements(self, touch: Touch, start: int) -> None:
+        """Take in any touch, element by element."""
+        addresses, who, values = touch.flat()
+        parts = touch.width // self.granule
+        index = (addresses - start) // self.granule
+        if parts > 1:
+            index = (index[:, None] + np.arange(parts)).reshape(-1)
+            who = np.repeat(who, parts)
+        who = who.astype(np.int32)
+        if self.value is not None and self.differs is not None and values is not None:
+            new = self._parts(values).reshape(-1)
+            seen = self.last[index] >= 0
+            old = self.value[index]
+            # Of several stores to one element the last stays; all others are compared with that.
+            self.value[index] = new
+            kept = self.value[index]
+            self.differs[index[(kept != new) | (seen & (old != new))]] = True
+        # Of equal indices the last assignment counts: backwards for the first program.
+        back, whose = index[::-1], who[::-1]
+        self.first[back] = np.minimum(self.first[back], whose)
+        self.last[index] = np.maximum(self.last[index], who)
+
+    def _parts(self, values: np.ndarray) -> np.ndarray:
+        """Values as bits, each in as many parts as it has granules."""
+        bits = np.ascontiguousarray(values)[..., None]
+        return bits.view(f"u{self.granule}")
+
+
+def apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether no two elements share a place: each stride steps over all that the smaller ones reach."""
+    reached = 0
+    for step, size in sorted((abs(step), size) for step, size in zip(steps, shape, strict=True) if size > 1):
+        if step <= reached:
+            return False
+        reached += step * (size - 1)
+    return True
+
+
+def in_conflict(one: Shadow, other: Shadow) -> np.ndarray | None:
+    """Which elements different programs touched from two sites, or from one; None if they may."""
+    if not conflict(one.kind, other.kind):
+        return None
+    if one is other:
+        return one.touched & (one.first != one.last)
+    alone = (one.first == one.last) & (other.first == other.last) & (one.first == other.first)
+    return one.touched & other.touched & ~alone
+
+
+def same_values(one: Shadow, other: Shadow) -> np.ndarray | None:
+    """Which elements got only one value from two sites that store; None if one of them does not store."""
+    if one.value is None or other.value is None or one.differs is None or other.differs is None:
+        return None
+    return ~one.differs & ~other.differs & (one.value == other.value)
+
+
+def two_programs(one: Shadow, other: Shadow, at: int) -> tuple[int, int]:
+    """Two different programs that touched an element, the first from one site, the second from the other."""
+    for mine in (int(one.first[at]), int(one.last[at])):
+        for theirs in (int(other.first[at]), int(other.last[at])):
+            if mine != theirs:
+                return mine, theirs
+    raise ValueError(f"only one program touched element {at}")
+
+
+def lies_apart(touches: list[Touch], programs: int) -> bool:
+    """Whether it is plain that no two programs touch one element of a storage, without looking at elements.
+
+    It is if each program keeps to a stretch of memory of its own, or if all do the same one op once and their
+    blocks are a lattice: as in a tiled matrix product.
+    """
+    return _own_stretches(touches, programs) or _lattice(touches)
+
+
+def _own_stretches(touches: list[Touch], programs: int) -> bool:
+    lows = np.full(programs, np.iinfo(np.int64).max)
+    highs = np.zeros(programs, np.int64)
+    for touch in touches:
+        low, high, used = touch.spans
+        who = touch.order[used]
+        lows[who] = np.minimum(lows[who], low[used])
+        highs[who] = np.maximum(highs[who], high[used])
+    came = np.flatnonzero(highs)
+    in_order = came[np.argsort(lows[came])]
+    return bool((highs[in_order][:-1] <= lows[in_order][1:]).all())
+
+
+def _lattice(touches: list[Touch]) -> bool:
+    one = touches[0]
+    if any(t.form is None or t.path != one.path for t in touches) or one.form is None:
+        return False
+    shapes = {(t.form.steps, t.form.shape, t.width) for t in touches if t.form is not None}
+    order = np.concatenate([touch.order for touch in touches])
+    grid = one.programs.grid
+    if len(shapes) != 1 or len(order) != math.prod(grid) or len(np.unique(order)) != len(order):
+        return False
+    bases = [np.broadcast_to(t.form.base, (t.lanes,)) for t in touches if t.form is not None]
+    base = np.empty(len(order), np.int64)
+    base[order] = np.concatenate(bases)
+    corner = base.reshape(grid)
+    steps = []
+    fitted = np.full(grid, corner[0, 0, 0])
+    for axis, size in enumerate(grid):
+        index = tuple(int(a == axis and size > 1) for a in range(3))
+        steps.append(int(corner[index] - corner[0, 0, 0]))
+        fitted += (np.arange(size) * steps[-1]).reshape([-1 if a == axis else 1 for a in range(3)])
+    if not (fitted == corner).all():
+        return False
+    return apart((*steps, *one.form.steps, 1), (*grid, *one.form.shape, one.width))

@@ -1,0 +1,146 @@
+"""A touch: one op at one place in the source that touched memory, of all programs that ran it together."""
+
+import dataclasses
+import enum
+from functools import cached_property
+
+import numpy as np
+
+from triton_viz.core.columns import Programs
+from triton_viz.core.data import Site
+from triton_viz.core.grid.affine import Affine, Box
+from triton_viz.core.grid.memory import Mask
+from triton_viz.core.grid.value import Value
+from triton_viz.core.places import reach
+
+
+class Kind(enum.Enum):
+    """How memory is touched."""
+
+    READ = "reads"
+    WRITE = "writes"
+    UPDATE = "updates atomically"
+    WAIT = "reads atomically"
+    """A volatile or atomic load, by which a program may wait for another."""
+    SIGNAL = "writes atomically"
+
+    @property
+    def atomic(self) -> bool:
+        """Whether it is one step for everybody."""
+        return self in (Kind.UPDATE, Kind.WAIT, Kind.SIGNAL)
+
+    @property
+    def writes(self) -> bool:
+        """Whether memory may be different afterwards."""
+        return self in (Kind.WRITE, Kind.UPDATE, Kind.SIGNAL)
+
+
+def conflict(one: Kind, other: Kind) -> bool:
+    """Whether two programs may not do this to one element unless something orders them.
+
+    A plain store to what others read by volatile loads is the old way to raise a flag, and is taken for one.
+    """
+    if not (one.writes or other.writes) or (one.atomic and other.atomic):
+        return False
+    return {one, other} != {Kind.WRITE, Kind.WAIT}
+
+
+@dataclasses.dataclass(frozen=True)
+class Touch:
+    """What one op touched."""
+
+    kind: Kind
+    path: tuple[Site, ...]
+    programs: Programs
+    pointers: Value
+    mask: Mask
+    width: int
+    time: int
+    """The op's place among all of the launch, in the order in which they happened."""
+    values: np.ndarray | None = None
+    """What was stored, of shape (L, *shape) or broadcast to it."""
+    acquires: bool = False
+    releases: bool = False
+
+    @property
+    def lanes(self) -> int:
+        """How many programs the columns are of."""
+        return self.programs.lanes
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Each lane's program, by its place in the grid."""
+        return self.programs.order.all()
+
+    @property
+    def form(self) -> Affine | None:
+        """The addresses, in their compact form."""
+        return self.pointers.numbers
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it keeps from being freed."""
+        arrays: list[np.ndarray] = [] if self.values is None else [self.values]
+        arrays.append(self.pointers.data if self.form is None else self.form.base)
+        if isinstance(self.mask, Box):
+            arrays += [bound for bounds in self.mask.bounds if bounds is not None for bound in bounds]
+        elif self.mask is not None:
+            arrays.append(self.mask)
+        return sum(array.nbytes for array in arrays) + 512
+
+    @cached_property
+    def spans(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each lane the lowest address, the end of the highest, and whether it touches any."""
+        form = self.form
+        if form is not None:
+            low, high, used = reach(form, self.mask, self.width)
+        else:
+            rows = self.pointers.data.reshape(len(self.pointers.data), -1)
+            mask = self.mask.data() if isinstance(self.mask, Box) else self.mask
+            if mask is None:
+                low, high, used = rows.min(axis=1), rows.max(axis=1) + self.width, np.ones(1, bool)
+            else:
+                kept = mask.reshape(len(mask), -1)
+                low = np.where(kept, rows, np.iinfo(np.int64).max).min(axis=1)
+                high, used = np.where(kept, rows, 0).max(axis=1) + self.width, kept.any(axis=1)
+        whole = (self.lanes,)
+        used = np.broadcast_to(used, whole)
+        if self.programs.active is not None:
+            used = used & self.programs.active
+        return np.broadcast_to(low, whole), np.broadcast_to(high, whole), used
+
+    @cached_property
+    def extent(self) -> tuple[int, int] | None:
+        """From which address to which it reaches; None if nothing was touched."""
+        low, high, used = self.spans
+        return (int(low[used].min()), int(high[used].max())) if used.any() else None
+
+    def alignment(self, start: int) -> int:
+        """The largest power of two, up to its width, that divides all its distances from an address."""
+        form = self.form
+        if form is not None:
+            bits = int(np.bitwise_or.reduce(form.base - start))
+            for step, size in zip(form.steps, form.shape, strict=True):
+                bits |= step if size > 1 else 0
+        else:
+            bits = int(np.bitwise_or.reduce(self.flat()[0] - start, initial=0))
+        bits |= self.width
+        return bits & -bits
+
+    def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """The address of every element that is touched, its program, and what was stored there."""
+        whole = (self.lanes, *self.pointers.shape)
+        ones = (-1, *(1,) * len(self.pointers.shape))
+        mask = self.mask.data() if isinstance(self.mask, Box) else self.mask
+        if self.programs.active is not None:
+            active = self.programs.active.reshape(ones)
+            mask = active if mask is None else mask & active
+        columns = [self.pointers.data, self.order.reshape(ones)]
+        if self.values is not None:
+            columns.append(self.values)
+        if mask is None:
+            taken = [np.broadcast_to(column, whole).reshape(-1) for column in columns]
+        else:
+            kept = np.broadcast_to(mask, whole)
+            taken = [np.broadcast_to(column, whole)[kept] for column in columns]
+        return taken[0].astype(np.int64, copy=False), taken[1], taken[2] if len(taken) > 2 else None
