@@ -11,12 +11,14 @@ from tests.corpus import (
     branches,
     calling,
     casts,
+    cooperation,
     descriptors,
     elementwise,
     libdevice_math,
     loops,
     matmuls,
     memory,
+    models,
     randoms,
     rarities,
     reductions,
@@ -45,6 +47,8 @@ THEMES = (
     attention,
     descriptors,
     rarities,
+    models,
+    cooperation,
 )
 
 CASES: list[Case] = [case for theme in THEMES for case in theme.CASES]
