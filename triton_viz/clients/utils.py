@@ -1,31 +1,80 @@
-"""Helpers that clients share: where in the user's kernel an op was called."""
+"""Helpers that clients share: a record of the op that runs, and a place to keep records."""
 
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import triton
 
-from triton_viz.core.data import Site
+from triton_viz.core import patch
+from triton_viz.core.columns import Programs
+from triton_viz.core.data import Op, Site
+from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.dsls.base import Here
+
+R = TypeVar("R", bound=Op)
 
 _OURS = str(Path(__file__).parents[1])
 _TRITON = str(Path(triton.__file__).parent)
-
+_CALL_CLIENTS = {patch.__file__, *(dsl.loops_file for dsl in OPERATION_REGISTRY.values())}
+"""What calls a client's callbacks, which may be in any file."""
 
 _site = functools.cache(Site)
 
 
+def here(backend: str = "triton") -> Here:
+    """Where the op is that is being executed: of which kernel, by which programs, in which iterations."""
+    return OPERATION_REGISTRY[backend].here()
+
+
+def record(kind: type[R], backend: str = "triton", **fields: Any) -> R:
+    """A record of the op that is being executed, for a callback to make: who runs it, and where."""
+    now = here(backend)
+    path = kernel_call_path(now.kernel)
+    return kind(programs=now.programs, call_path=path, iterations=now.iterations, **fields)
+
+
 def kernel_call_path(kernel: Callable) -> tuple[Site, ...]:
     """The lines of source being executed, from the kernel's own down to the deepest user function."""
-    path = []
+    path: list[Site] = []
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((_OURS, _TRITON)):
+        if file in _CALL_CLIENTS:
+            path.clear()  # so far these were lines of a client, not of the kernel
+        elif not file.startswith((_OURS, _TRITON)):
             path.append(_site(file, frame.f_lineno, frame.f_code.co_name))
         # The interpreter runs a rewritten copy of the kernel: same file, name and lines, other code object.
         if (file, frame.f_code.co_name) == (kernel.__code__.co_filename, kernel.__name__):
             break
         frame = frame.f_back
     return tuple(reversed(path))
+
+
+class ChunkRecords:
+    """Keeps the records of a launch by chunk, for a vectorized client: its callbacks come from any thread."""
+
+    def __init__(self) -> None:
+        self._chunks: list[tuple[int, list[Op]]] = []
+        self._mine = threading.local()
+
+    def begin(self, programs: Programs) -> None:
+        """These programs run next on this thread."""
+        self._mine.records = []
+        self._chunks.append((programs.order.at(0), self._mine.records))
+
+    def add(self, record: Op) -> None:
+        """One more record of those programs."""
+        self._mine.records.append(record)
+
+    def discard(self) -> None:
+        """Forget the records of those programs: they run again."""
+        self._mine.records.clear()
+
+    def chunks(self) -> list[list[Op]]:
+        """The records of each chunk that has any, in the order of programs."""
+        ordered = sorted(self._chunks, key=lambda chunk: chunk[0])
+        return [records for _, records in ordered if records]

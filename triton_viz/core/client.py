@@ -1,3 +1,4 @@
+# ruff: noqa: B027 - what a client does not want to hear, it need not define
 """Clients: modules that collect data while a kernel runs. And the manager that calls them."""
 
 import contextlib
@@ -19,9 +20,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclasses.dataclass(frozen=True)
 class OpCallbacks:
-    """What a client wants done around an op. Each is called with the op's standardized arguments.
+    """What a client wants done around an op.
 
-    `op_overrider` replaces the op itself, for a client that needs no real data.
+    Callbacks are called with the op's standardized arguments by name (docs/writing-a-client.md lists them),
+    after it also with its `result`. `op_overrider` is called with the builder's own arguments in place of the
+    op, if no client of the launch needs it done.
     """
 
     before_callback: Callable[..., None] | None = None
@@ -33,8 +36,8 @@ class OpCallbacks:
 class ForLoopCallbacks:
     """What a client wants done around a loop of a kernel. A loop is known by its line."""
 
-    before_loop_callback: Callable[[int, int], None] | None = None
-    """Called with the line and the number of iterations."""
+    before_loop_callback: Callable[[int, int | None], None] | None = None
+    """Called with the line and the number of iterations; of a `while` that is None."""
     loop_iter_callback: Callable[[int, int], None] | None = None
     """Called with the line and the iteration, counted from 0."""
     after_loop_callback: Callable[[int], None] | None = None
@@ -50,49 +53,49 @@ class Client(ABC):
     run one program at a time."""
 
     @abstractmethod
-    def pre_run_callback(self, fn: Callable) -> None:
-        """Called once, before a launch."""
-
-    @abstractmethod
-    def post_run_callback(self, fn: Callable) -> None:
-        """Called once, after a launch, also one that failed."""
-
-    @abstractmethod
-    def arg_callback(self, name: str, arg: Any) -> None:
-        """Called for each argument of the launch, tensors and others."""
-
-    @abstractmethod
-    def grid_callback(self, grid: Program) -> None:
-        """Called once a launch, with the grid's size."""
-
-    @abstractmethod
-    def grid_idx_callback(self, grid_idx: Any) -> None:
-        """Called before each program; with a chunk's `Programs`, if the client is vectorized."""
-
-    @abstractmethod
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Called once per op type when ops are patched; `OpCallbacks()` ignores the type."""
-
-    @abstractmethod
-    def register_for_loop_callback(self) -> ForLoopCallbacks:
-        """Called once when loops are patched; `ForLoopCallbacks()` ignores them."""
 
     @abstractmethod
     def finalize(self) -> list[Any]:
         """The records of this launch. Calling it again returns the same."""
 
-    def discard_callback(self) -> None:  # noqa: B027 - few clients have something to forget
+    # What follows does nothing unless a client says otherwise.
+
+    def pre_run_callback(self, fn: Callable) -> None:
+        """Called once, before a launch: the place to start over."""
+
+    def post_run_callback(self, fn: Callable) -> None:
+        """Called once, after a launch, also one that failed."""
+
+    def arg_callback(self, name: str, arg: Any) -> None:
+        """Called for each argument of the launch, tensors and others."""
+
+    def grid_callback(self, grid: Program) -> None:
+        """Called once a launch, with the grid's size."""
+
+    def grid_idx_callback(self, grid_idx: Any) -> None:
+        """Called before each program; with a chunk's `Programs`, if the client is vectorized."""
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """Called once when loops are patched; `ForLoopCallbacks()` ignores them."""
+        return ForLoopCallbacks()
+
+    def discard_callback(self) -> None:
         """Forget all since this thread's last `grid_idx_callback`: those programs are run again.
 
         Where programs run one at a time that is rare: one that waits for another is run again after it.
         """
 
     def pre_warmup_callback(self, jit_fn: Callable) -> bool:
-        """Whether the kernel is to be compiled before it runs, so that its ASM can be looked at."""
+        """Whether the kernel is to be compiled for `cfg.target` before it runs, to look at its ASM."""
         return False
 
-    def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:  # noqa: B027 - few ask for it
-        """Called with what the compiler made of the kernel, if it was asked for."""
+    def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
+        """Called with what the compiler made of the kernel (`Compiled`), or the error if it could not.
+
+        That is before the launch, which runs either way: a CPU can run what a GPU's compiler refuses.
+        """
 
     def lock_fn(self, fn: F) -> F:
         """A function of this client that only one thread runs at a time: `cfg.num_sms` may make several."""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from triton_viz.core.columns import Places, Program, Programs, check_column
+from triton_viz.core.columns import Numbers, Places, Program, Programs, check_column
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -74,7 +74,8 @@ OPS: dict[str, type["Op"]] = {}
 class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """One op at one place in the source and one iteration, of all programs that executed it together.
 
-    A subclass says which op, and what it did. `at` gives what one program did.
+    A subclass says which op, and what it did; a field that is `Numbers` holds a number for each lane. `at`
+    gives what one program did.
     """
 
     programs: Programs
@@ -98,21 +99,37 @@ class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
     def of_lane(self, lane: int) -> "Op":
         """One lane's part."""
-        return msgspec.structs.replace(self, programs=self.programs.at(lane))
+        own = {name: Numbers(1, numbers.at(lane)) for name, numbers in self._columns()}
+        return msgspec.structs.replace(self, programs=self.programs.at(lane), **own)
+
+    def _columns(self) -> Iterator[tuple[str, Numbers]]:
+        """What a subclass keeps for each lane."""
+        for name in self.__struct_fields__:
+            if isinstance(value := getattr(self, name), Numbers):
+                yield name, value
 
     @classmethod
     def joined(cls, parts: Sequence[Any]) -> "Op | None":
         """Records of one op by different programs as one; None if they differ in what cannot be a column."""
-        alike = msgspec.structs.replace(parts[0], programs=parts[0].programs.at(0))
-        for part in parts[1:]:
-            if msgspec.structs.replace(part, programs=alike.programs) != alike:
-                return None
-        return msgspec.structs.replace(parts[0], programs=Programs.joined([p.programs for p in parts]))
+        columns = {name for part in parts for name, _ in part._columns()}
+        if not all(isinstance(getattr(part, name), Numbers) for part in parts for name in columns):
+            return None
+        one = {"programs": parts[0].programs.at(0)} | dict.fromkeys(columns, Numbers(1))
+        if any(msgspec.structs.replace(p, **one) != msgspec.structs.replace(parts[0], **one) for p in parts):
+            return None
+        lanes = [part.programs.lanes for part in parts]
+        together: dict[str, Any] = {
+            name: Numbers.joined([getattr(part, name) for part in parts], lanes) for name in columns
+        }
+        together["programs"] = Programs.joined([part.programs for part in parts])
+        return msgspec.structs.replace(parts[0], **together)
 
     def check(self) -> None:
         """Raise a ValueError if its columns do not fit each other: a file may say anything."""
         check_column(self.programs.order, self.programs.lanes)
         check_column(self.programs.active, self.programs.lanes)
+        for _, numbers in self._columns():
+            check_column(numbers, self.programs.lanes)
 
 
 class Access(Op, frozen=True, tag=True, kw_only=True):

@@ -4,12 +4,14 @@ A patch scope is entered at the outermost kernel only, and is always left again,
 """
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from triton_viz.core.attributes import set_attributes
 from triton_viz.core.data import Op
+from triton_viz.core.grid.value import Value
 from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed, Adapter
 
@@ -61,16 +63,37 @@ class PatchOp:
 
 def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str, Any]], None]:
     """A callback, called with what its client takes: all lanes at once, or plain arrays of one program."""
+    callback = _blaming(client, callback)
     if client.vectorized:
         return lambda standard: callback(**standard)
 
     def one_program(standard: dict[str, Any]) -> None:
-        plain = {name: value for name, value in standard.items() if name != "accessed"}
+        plain = {name: _plain(value) for name, value in standard.items() if name != "accessed"}
         if (accessed := standard.get("accessed")) is not None:
             plain |= accessed.of_one_program()
         callback(**plain)
 
     return one_program
+
+
+def _blaming(client: "Client", callback: Callable[..., None]) -> Callable[..., None]:
+    """A callback whose errors say that they are the client's, and not the kernel's."""
+
+    def call(*args: Any, **kwargs: Any) -> None:
+        try:
+            callback(*args, **kwargs)
+        except Exception as error:
+            error.client = client.NAME  # type: ignore[attr-defined] - for the message
+            raise
+
+    return call
+
+
+def _plain(value: Any) -> Any:
+    """A value of the only program, as an array; what is no value as it is."""
+    if isinstance(value, tuple | list):
+        return tuple(_plain(member) for member in value)
+    return value.at(0) if isinstance(value, Value) else value
 
 
 @contextlib.contextmanager
@@ -92,7 +115,11 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
 @contextlib.contextmanager
 def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
     """While inside, loops of kernels call the clients that asked for them."""
-    callbacks = [client.register_for_loop_callback() for client in manager.clients.values()]
+    callbacks = []
+    for client in manager.clients.values():
+        asked = client.register_for_loop_callback()
+        blaming = {name: call and _blaming(client, call) for name, call in vars(asked).items()}
+        callbacks.append(dataclasses.replace(asked, **blaming))
     with OPERATION_REGISTRY[backend].patch_loops(callbacks):
         yield
 

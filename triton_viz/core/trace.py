@@ -21,8 +21,9 @@ from triton_viz.core.config import cfg
 from triton_viz.core.data import Launch
 from triton_viz.core.interrupts import held, let_through
 from triton_viz.dsls.triton import compat, machine, standins
+from triton_viz.dsls.triton.compiling import Compiled, compile_launch
 from triton_viz.dsls.triton.run import run
-from triton_viz.dsls.triton.wrappers import Unwrapped, unwrap
+from triton_viz.dsls.triton.wrappers import Call, Unwrapped, unwrap
 from triton_viz.errors import KernelError, TritonVizError, UnsupportedError
 
 launches: list[Launch] = []
@@ -130,22 +131,14 @@ class TritonTrace(KernelInterface):
         """Run all programs of a grid, and append a `Launch`. `kernel[grid](...)` calls this."""
         if warmup:
             return self._warmup(args, grid, kwargs)
-        self._warm_up_for_clients(args, grid, kwargs)
         _launch(self._unwrapped, self.client_manager, grid, args, kwargs)
         return None
 
-    def _warm_up_for_clients(self, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> None:
-        wanting = [c for c in self.client_manager.clients.values() if c.pre_warmup_callback(self.jit_fn)]
-        if wanting:
-            compiled = self._warmup(args, grid, kwargs)
-            for client in wanting:
-                client.post_warmup_callback(self.jit_fn, compiled)
-
     def _warmup(self, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> Any:
-        """What Triton's compiler makes of the kernel, where it can compile for a GPU that is here."""
-        if not isinstance(self.jit_fn, JITFunction) or not standins.driver_is_active():
-            return None
-        return self.kernel.run(*args, grid=grid, warmup=True, **kwargs)
+        """What Triton's compiler makes of the kernel: for the GPU that is here, or else for `cfg.target`."""
+        if isinstance(self.jit_fn, JITFunction) and standins.has_gpu():
+            return self.kernel.run(*args, grid=grid, warmup=True, **kwargs)
+        return compile_launch(self.jit_fn, self._unwrapped.resolve(args, kwargs, grid), cfg.target)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Called by another kernel, this is a plain device function: `run()` is for grids."""
@@ -166,6 +159,7 @@ def _launch(
     with _one_launch_at_a_time:
         _launching = threading.get_ident()
         call = kernel.resolve(args, kwargs, grid)
+        _warm_up(kernel, call, manager)
         with held(), manager.patch_run(call.fn, "triton"), let_through():
             try:
                 run(call, grid, manager)
@@ -187,6 +181,20 @@ def _launch(
         )
 
 
+def _warm_up(kernel: Unwrapped, call: Call, manager: ClientManager) -> None:
+    """Compile the kernel for clients that want to look at it. One that does not compile still runs."""
+    wanting = [client for client in manager.clients.values() if client.pre_warmup_callback(kernel.kernel)]
+    if not wanting:
+        return
+    compiled: Compiled | TritonVizError
+    try:
+        compiled = compile_launch(kernel.kernel, call, cfg.target)
+    except TritonVizError as error:
+        compiled = error
+    for client in wanting:
+        client.post_warmup_callback(kernel.kernel, compiled)
+
+
 def _explain(error: Exception, fn: Callable) -> Exception:
     """An error of a kernel with the kernel's name, the program and the line; one of its caller as it is."""
     where, in_kernel = _deepest_line(error.__traceback__, fn)
@@ -194,6 +202,8 @@ def _explain(error: Exception, fn: Callable) -> Exception:
         return error
     kind = type(error) if isinstance(error, TritonVizError) else KernelError
     name = "" if isinstance(error, TritonVizError) else f"{type(error).__name__}: "
+    if name and (client := getattr(error, "client", None)) is not None:
+        name = f"its client {client!r} raised {name}"
     program = getattr(error, "program", None)
     of = f", program {program}" if program is not None else ""
     return kind(f"{where}: kernel {fn.__name__}{of}: {name}{error}")

@@ -59,7 +59,7 @@ def load(path: str) -> list[Launch]:
         trace = msgspec.msgpack.decode(data, type=_Trace)
         found = []
         for stored in trace.launches:
-            records = [decoder.decode(record) for record in stored.records]
+            records = [decoder.decode(_known(record, path)) for record in stored.records]
             fields: dict[str, Any] = msgspec.structs.asdict(stored)
             found.append(Launch(**{**fields, "records": records}))
             for record in records:
@@ -71,6 +71,23 @@ def load(path: str) -> list[Launch]:
             raise
         raise TraceFileError(f"{path} is not a trace file, or is damaged: {error}") from error
     return found
+
+
+class _Kind(msgspec.Struct):
+    """What a record says it is."""
+
+    type: str
+
+
+def _known(record: msgspec.Raw, path: str) -> msgspec.Raw:
+    """A record, whose kind must be one that is defined here."""
+    kind = msgspec.msgpack.decode(record, type=_Kind).type
+    if kind not in OPS:
+        raise TraceFileError(
+            f"{path} holds records of kind {kind!r}, which nothing here defines: import the module that does "
+            "before loading it"
+        )
+    return record
 
 
 def _encode(value: Any) -> Any:

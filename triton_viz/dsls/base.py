@@ -66,12 +66,16 @@ class DSL:
     """Report loops to these callbacks, while inside."""
     here: Callable[[], "Here"]
     """Where the op is that is being executed on this thread."""
+    loops_file: str
+    """The file whose functions call the loop callbacks."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Here:
     """Where in a launch an op is: which programs, and which iteration of which loops."""
 
+    kernel: Callable
+    """The plain Python function of the kernel."""
     programs: Programs
     """Those that run it: the active lanes of a chunk."""
     iterations: tuple[tuple[int, int], ...]

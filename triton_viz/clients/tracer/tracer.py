@@ -2,18 +2,16 @@
 
 import functools
 import itertools
-import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from triton_viz.clients.utils import kernel_call_path
-from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
+from triton_viz.clients.utils import ChunkRecords, record
+from triton_viz.core.client import Client, OpCallbacks
 from triton_viz.core.columns import Programs
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Access, Compute, Load, Op, Program
-from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.core.data import Access, Compute, Load, Op
 from triton_viz.dsls.base import Accessed
 
 
@@ -28,36 +26,22 @@ class Tracer(Client):
     vectorized: ClassVar[bool] = True
 
     def __init__(self, values: bool | None = None, arithmetic: bool = False, backend: str = "triton") -> None:
-        self._values, self._arithmetic = values, arithmetic
-        self._here = OPERATION_REGISTRY[backend].here
-        self._chunks: list[tuple[int, list[Op]]] = []
-        self._joined: list[Op] | None = []
-        self._thread = threading.local()
+        self._values, self._arithmetic, self._backend = values, arithmetic, backend
+        self._records = ChunkRecords()
+        self._joined: list[Op] | None = None
 
     def pre_run_callback(self, fn: Callable) -> None:
         """Start over for a new launch."""
-        self._kernel = fn
-        self._chunks = []
-        self._joined = None
+        self._records, self._joined = ChunkRecords(), None
         self._keep_values = cfg.values if self._values is None else self._values
 
-    def post_run_callback(self, fn: Callable) -> None:
-        """Nothing to clean up."""
-
-    def arg_callback(self, name: str, arg: Any) -> None:
-        """Arguments stand in the launch."""
-
-    def grid_callback(self, grid: Program) -> None:
-        """So does the grid."""
-
     def grid_idx_callback(self, grid_idx: Programs) -> None:
-        """Begin these programs' records. Other threads may be in the middle of others'."""
-        self._thread.records = []
-        self._chunks.append((grid_idx.order.at(0), self._thread.records))
+        """Begin the records of these programs."""
+        self._records.begin(grid_idx)
 
     def discard_callback(self) -> None:
         """Drop the records of programs that will run again."""
-        self._thread.records.clear()
+        self._records.discard()
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Record ops once they happened: one that fails is not recorded."""
@@ -67,16 +51,10 @@ class Tracer(Client):
             return OpCallbacks(after_callback=self._compute if self._arithmetic else None)
         return OpCallbacks(after_callback=functools.partial(self._other, op_type))
 
-    def register_for_loop_callback(self) -> ForLoopCallbacks:
-        """Records say themselves in which iteration they are."""
-        return ForLoopCallbacks()
-
     def finalize(self) -> list[Op]:
         """The records of this launch: one for each op and iteration, of all programs that ran it."""
         if self._joined is None:
-            in_order = sorted(self._chunks, key=lambda chunk: chunk[0])  # whichever thread ran them
-            self._joined = join_chunks([records for _, records in in_order if records])
-            self._chunks = []
+            self._joined = join_chunks(self._records.chunks())
         return self._joined
 
     def _access(
@@ -101,29 +79,25 @@ class Tracer(Client):
         self._add(Compute, **fields, result=getattr(result, "shape", ()))
 
     def _add(self, kind: type[Op], **fields: Any) -> None:
-        here = self._here()
-        path = kernel_call_path(self._kernel)
-        self._thread.records.append(
-            kind(programs=here.programs, call_path=path, iterations=here.iterations, **fields)
-        )
+        self._records.add(record(kind, self._backend, **fields))
 
 
 def join_chunks(chunks: list[list[Op]]) -> list[Op]:
     """Records, with those of chunks in a row put together where they did the same in the same order."""
     result: list[Op] = []
-    for _, alike in itertools.groupby(chunks, key=lambda chunk: [_key(record) for record in chunk]):
+    for _, alike in itertools.groupby(chunks, key=lambda chunk: [_key(op) for op in chunk]):
         together = list(alike)
         if len(together) == 1:
             result += together[0]
             continue
         joined = [type(parts[0]).joined(parts) for parts in zip(*together, strict=True)]
-        if any(record is None for record in joined):
+        if any(op is None for op in joined):
             result += itertools.chain.from_iterable(together)
         else:
-            result += [record for record in joined if record is not None]
+            result += [op for op in joined if op is not None]
     return result
 
 
-def _key(record: Op) -> tuple[Any, ...]:
+def _key(op: Op) -> tuple[Any, ...]:
     """What records have in common that can be put together."""
-    return type(record), record.call_path, record.iterations
+    return type(op), op.call_path, op.iterations

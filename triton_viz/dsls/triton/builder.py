@@ -455,13 +455,13 @@ class LaneBuilder(AccessOps, DotOps):
         """An op we have no lanes for: Triton's own, lane by lane. Or there is none."""
         if name.startswith("get_"):
             return _constant_or_type(name)
-        original = getattr(interpreter.interpreter_builder, name, None)
-        if original is None or not name.startswith("create_"):
+        if not name.startswith("create_") or not hasattr(interpreter.interpreter_builder, name):
             raise UnsupportedError(f"Triton's {name.removeprefix('create_')} cannot run on a CPU yet")
-        return lambda *args: self.lane_by_lane(original, *args)
+        return lambda *args: self.lane_by_lane(name, *args)
 
-    def lane_by_lane(self, original: Callable[..., Any], *args: Any) -> Any:
+    def lane_by_lane(self, name: str, *args: Any) -> Any:
         """Run an op of Triton's interpreter for each lane, and put the results together."""
+        original = getattr(interpreter.interpreter_builder, name)
         lanes = max((arg.lanes for arg in args if isinstance(arg, Value)), default=1)
         results = []
         for lane in range(lanes):

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -54,3 +55,27 @@ def with_base(descriptor: Any, base: Any) -> Any:
     if dataclasses.is_dataclass(descriptor) and not isinstance(descriptor, type):
         return dataclasses.replace(descriptor, base=base)
     raise TypeError(f"{type(descriptor).__name__} cannot be copied")
+
+
+def specialize(
+    kernel: Any, backend: Any, arguments: dict[str, Any], options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], dict[Any, Any], dict[Any, Any]]:
+    """What Triton compiles for these arguments: options, types, constants and attributes such as alignment.
+
+    An option of another backend's compiler is left out.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a release says of its defaults is for who compiles to run
+        return _specialize(kernel, backend, arguments, options)
+
+
+def _specialize(
+    kernel: Any, backend: Any, arguments: dict[str, Any], options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], dict[Any, Any], dict[Any, Any]]:
+    known = vars(backend.parse_options({}))
+    given = {name: value for name, value in options.items() if name in known}
+    given["debug"] = bool(options.get("debug", kernel.debug))
+    binder = jit.create_function_from_signature(kernel.signature, kernel.params, backend)
+    bound, specialization, rest = binder(**arguments, **given)
+    parsed, signature, constants, attributes = kernel._pack_args(backend, given, bound, specialization, rest)
+    return dict(vars(parsed)), signature, constants, attributes

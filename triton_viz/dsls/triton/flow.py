@@ -419,9 +419,7 @@ class Flow:
         if len(self.regions) != regions:  # it returned from within a loop
             del self.regions[regions:]
             while len(self.loops) > loops:
-                line = self.loops.pop().line
-                for callback in self.after_loop:
-                    callback(line)
+                self.loops.pop().announce_end()
         self.lanes.active, self.alive = active, True
         self.frame, self.partial = frame, waiting
         return result

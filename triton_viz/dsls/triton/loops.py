@@ -221,7 +221,11 @@ class Loop:
         del flow.regions[self.at - 1 :]
         if flow.lanes.active is not entered:
             flow.set_active(entered)
-        for callback in flow.after_loop:
+        self.announce_end()
+
+    def announce_end(self) -> None:
+        """Report that the loop is over."""
+        for callback in self.flow.after_loop:
             callback(self.line)
 
     def finished(self) -> Any:

@@ -146,7 +146,7 @@ class Machine:
         programs = self.programs
         if active is not None:
             programs = Programs(programs.grid, programs.order, active.copy())
-        return Here(programs, self.flow.iterations)
+        return Here(getattr(self._function, "fn", self._function), programs, self.flow.iterations)
 
     @property
     def bytes_per_lane(self) -> int:

@@ -8,7 +8,7 @@ from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Other, Reduce, 
 from triton_viz.core.grid.memory import effective
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.base import DSL, Accessed, Adapter, Here
-from triton_viz.dsls.triton import language, machine
+from triton_viz.dsls.triton import language, loops, machine
 from triton_viz.dsls.triton.builder import LaneBuilder
 from triton_viz.dsls.triton.types import width
 
@@ -79,9 +79,8 @@ def _compute(name: str) -> Adapter:
     return adapter
 
 
-def _unknown(builder: LaneBuilder, original: Any, *args: Any) -> dict[str, Any]:
-    name = getattr(original, "__name__", "op").removeprefix("create_")
-    return {"name": name, "inputs": tuple(arg.shape for arg in args if isinstance(arg, Value))}
+def _unknown(builder: LaneBuilder, name: str, *args: Any) -> dict[str, Any]:
+    return _compute(name.removeprefix("create_"))(builder, *args)
 
 
 _ADAPTED: dict[str, tuple[type[Op], Adapter]] = {
@@ -136,4 +135,5 @@ TRITON = DSL(
     patch_calls=_patch_calls,
     patch_loops=_patch_loops,
     here=_here,
+    loops_file=loops.__file__,
 )

@@ -256,6 +256,11 @@ def driver_is_active() -> bool:
     state = vars(driver)
     if state.get("_active") is not None or isinstance(state.get("active"), Driver):
         return True
+    return has_gpu()
+
+
+def has_gpu() -> bool:
+    """Whether there is a GPU that Triton can run on."""
     return any(backend.driver.is_active() for backend in backends.values())
 
 

@@ -1,0 +1,597 @@
+"""The client interface: what a client is told, when, and what it may do; alone and with others."""
+
+import inspect
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from triton.runtime.jit import JITFunction
+
+import triton_viz
+from tests import client_kernels, kernels
+from triton_viz.clients import Tracer
+from triton_viz.clients.utils import ChunkRecords, record
+from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
+from triton_viz.core.columns import Programs
+from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Other, Reduce, Store
+from triton_viz.core.grid import executor
+from triton_viz.core.grid.value import Value
+from triton_viz.core.trace import TritonTrace
+from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.dsls.triton.builder import LaneBuilder
+from triton_viz.errors import KernelError
+
+pytestmark = pytest.mark.usefixtures("no_launches")
+
+
+class Watch(Client):
+    """Does nothing; the tests' clients say what they do about it."""
+
+    NAME = "watch"
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        return OpCallbacks()
+
+    def finalize(self) -> list[Any]:
+        return []
+
+
+class Vectorized(Watch):
+    """The same, for all programs at once."""
+
+    vectorized: ClassVar[bool] = True
+
+
+def traced(client: Any, kernel: JITFunction) -> TritonTrace:
+    return triton_viz.trace(client)(kernel)
+
+
+def line_of(kernel: JITFunction, text: str) -> int:
+    lines, first = inspect.getsourcelines(kernel.fn)
+    (found,) = [first + n for n, line in enumerate(lines) if text in line]
+    return found
+
+
+def ints(n: int) -> torch.Tensor:
+    return torch.zeros(n, dtype=torch.int32)
+
+
+# --- loops ---
+
+
+class Loops(Watch):
+    """Writes down what it hears of loops, and in which program."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[Any, ...]] = []
+
+    def grid_idx_callback(self, grid_idx: Any) -> None:
+        self.heard.append(("program", grid_idx[0]))
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        return ForLoopCallbacks(
+            before_loop_callback=lambda line, count: self.heard.append(("before", line, count)),
+            loop_iter_callback=lambda line, index: self.heard.append(("iteration", line, index)),
+            after_loop_callback=lambda line: self.heard.append(("after", line)),
+        )
+
+
+class LoopsTogether(Loops):
+    """The same, vectorized."""
+
+    vectorized: ClassVar[bool] = True
+
+    def grid_idx_callback(self, grid_idx: Programs) -> None:
+        self.heard.append(("programs", grid_idx.count))
+
+
+def iterations(line: int, count: int, *inner: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """What is heard of a whole loop."""
+    each = [step for index in range(count) for step in (("iteration", line, index), *inner)]
+    return [("before", line, count), *each, ("after", line)]
+
+
+def test_a_loop_is_heard_before_during_and_after():
+    loops = Loops()
+    traced(loops, client_kernels.counted)[(2,)](torch.ones(3), torch.zeros(2), 3)
+    line = line_of(client_kernels.counted, "for k")
+    assert loops.heard == [("program", 0), *iterations(line, 3), ("program", 1), *iterations(line, 3)]
+
+
+def test_a_loop_without_iterations_is_heard_too():
+    loops = Loops()
+    traced(loops, client_kernels.counted)[(1,)](torch.ones(3), torch.zeros(1), 0)
+    assert loops.heard[1:] == iterations(line_of(client_kernels.counted, "for k"), 0)
+
+
+@pytest.mark.parametrize("kind", [Loops, LoopsTogether])
+def test_loops_are_heard_inside_each_other(kind):
+    loops = kind()
+    traced(loops, client_kernels.nested)[(1,)](torch.ones(6), torch.zeros(1))
+    outer, inner = (line_of(client_kernels.nested, f"for {name}") for name in "ab")
+    assert loops.heard[1:] == iterations(outer, 2, *iterations(inner, 3))
+
+
+def test_how_often_a_while_runs_is_not_known_before():
+    loops = Loops()
+    traced(loops, client_kernels.until_done)[(3,)](ints(3))
+    line = line_of(client_kernels.until_done, "while")
+    last = loops.heard.index(("program", 2)) + 1
+    assert loops.heard[last:] == [("before", line, None), *iterations(line, 2)[1:]]
+
+
+def test_programs_with_unequal_trip_counts_share_a_loop_as_long_as_the_longest():
+    alone, together = Loops(), LoopsTogether()
+    line = line_of(client_kernels.as_often_as_its_number, "for k")
+    for client in (alone, together):
+        out = torch.zeros(4)
+        traced(client, client_kernels.as_often_as_its_number)[(4,)](torch.ones(4), out)
+        assert out.tolist() == [0, 1, 2, 3]
+    assert together.heard == [("programs", 4), *iterations(line, 3)]
+    assert alone.heard == [step for i in range(4) for step in (("program", i), *iterations(line, i))]
+
+
+@pytest.mark.parametrize("kind", [Loops, LoopsTogether])
+def test_a_loop_that_a_program_returns_from_has_an_end_too(kind):
+    loops = kind()
+    traced(loops, client_kernels.sum_until)[(1,)](torch.full((9,), 2.0), torch.zeros(1), 9)
+    line = line_of(client_kernels.sum_until, "for k")
+    assert loops.heard[1:] == [("before", line, 9), *iterations(line, 3)[1:]]
+
+
+def test_a_record_made_in_a_loop_callback_leads_to_the_loop():
+    class AtLoops(Vectorized):
+        def __init__(self) -> None:
+            self.made: list[Other] = []
+
+        def register_for_loop_callback(self) -> ForLoopCallbacks:
+            return ForLoopCallbacks(
+                loop_iter_callback=lambda line, i: self.made.append(
+                    record(Other, name="iteration", inputs=())
+                )
+            )
+
+    client = AtLoops()
+    traced(client, client_kernels.counted)[(2,)](torch.ones(2), torch.zeros(2), 2)
+    line = line_of(client_kernels.counted, "for k")
+    assert [[site.line for site in op.call_path] for op in client.made] == [[line], [line]]
+    assert [op.iterations for op in client.made] == [((line, 0),), ((line, 1),)]
+
+
+# --- what callbacks get ---
+
+
+class Calls(Watch):
+    """Keeps the arguments of callbacks, by type of op."""
+
+    def __init__(self) -> None:
+        self.before: dict[type[Op], list[dict[str, Any]]] = {}
+        self.after: dict[type[Op], list[dict[str, Any]]] = {}
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        return OpCallbacks(
+            before_callback=lambda **told: self.before.setdefault(op_type, []).append(told),
+            after_callback=lambda **told: self.after.setdefault(op_type, []).append(told),
+        )
+
+
+class CallsTogether(Calls):
+    vectorized: ClassVar[bool] = True
+
+
+def test_a_plain_client_gets_plain_arrays_of_its_one_program():
+    calls = Calls()
+    x, y, out = torch.arange(4.0), torch.ones(4), torch.zeros(4)
+    traced(calls, kernels.add)[(1,)](x, y, out, 3, BLOCK=4)
+    first, _ = calls.after[Load]
+    assert set(first) == {"tensor", "offsets", "mask", "result"}
+    assert first["tensor"].name == "x"
+    assert first["offsets"].tolist() == [0, 1, 2, 3]
+    assert first["mask"].tolist() == [True, True, True, False]
+    assert first["result"][:3].tolist() == [0, 1, 2]
+    (store,) = calls.before[Store]
+    assert (store["tensor"].name, store["values"][:3].tolist()) == ("out", [1, 2, 3])
+    assert isinstance(store["values"], np.ndarray)
+    assert "result" not in store
+
+
+def test_results_of_several_parts_are_arrays_too():
+    calls = Calls()
+    traced(calls, kernels.row_norm)[(1,)](torch.ones(1, 4), torch.zeros(1), 4, BLOCK=4)
+    (reduced,) = calls.after[Reduce]
+    assert (reduced["combine"], reduced["axis"], reduced["input"]) == ("sum", 0, (4,))
+    assert [part.tolist() for part in reduced["result"]] == [4.0]
+
+
+def test_a_vectorized_client_gets_all_programs_at_once():
+    calls = CallsTogether()
+    x, y, out = torch.arange(8.0), torch.ones(8), torch.zeros(8)
+    traced(calls, kernels.add)[(2,)](x, y, out, 7, BLOCK=4)
+    first, _ = calls.after[Load]
+    assert isinstance(first["result"], Value)
+    assert first["result"].data.shape == (2, 4)
+    assert first["accessed"].places.at(1).elements(0).tolist() == [4, 5, 6, 7]
+    assert first["accessed"].places.touched(2).tolist() == [4, 3]
+
+
+def test_a_record_does_not_show_the_clients_own_lines():
+    class Recording(Vectorized):
+        def __init__(self) -> None:
+            self.records: list[Op] = []
+
+        def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+            return OpCallbacks(after_callback=self.on_load if op_type is Load else None)
+
+        def on_load(self, accessed: Any, result: Any) -> None:
+            self.records.append(record(Load, places=accessed.places))
+
+        def finalize(self) -> list[Op]:
+            return self.records
+
+    traced(Recording(), kernels.row_norm)[(3,)](torch.ones(3, 4), torch.zeros(3), 4, BLOCK=4)
+    (load,) = triton_viz.launches[-1].records
+    assert [site.function for site in load.call_path] == ["row_norm", "load_row"]
+    assert {Path(site.file).name for site in load.call_path} == {"kernels.py"}
+    assert load.programs.count == 3
+
+
+# --- several clients ---
+
+
+def test_one_plain_client_makes_the_launch_run_one_program_at_a_time_for_all():
+    plain, together = Calls(), CallsTogether()
+    together_name = type("Named", (CallsTogether,), {"NAME": "together"})()
+    x, out = torch.ones(8), torch.zeros(8)
+    traced([plain, together_name], kernels.add)[(2,)](x, x, out, 8, BLOCK=4)
+    assert len(plain.after[Store]) == len(together_name.after[Store]) == 2
+    assert [told["accessed"].places.elements(0).tolist() for told in together_name.after[Store]] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+    ]
+    traced(together, kernels.add)[(2,)](x, x, out, 8, BLOCK=4)
+    assert len(together.after[Store]) == 1
+
+
+def test_traces_above_each_other_are_all_their_clients():
+    loops, calls = Loops(), type("Named", (Calls,), {"NAME": "calls"})()
+    kernel = triton_viz.trace(calls)(triton_viz.trace([loops, "tracer"])(client_kernels.counted))
+    kernel[(1,)](torch.ones(2), torch.zeros(1), 2)
+    assert ("before", line_of(client_kernels.counted, "for k"), 2) in loops.heard
+    assert len(calls.after[Load]) == 2
+    assert len(triton_viz.launches) == 1
+    assert len(triton_viz.launches[-1].records) == 3
+
+
+def test_records_of_all_clients_are_the_launchs():
+    class Noting(Watch):
+        def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+            return OpCallbacks(after_callback=self.note if op_type is Store else None)
+
+        def pre_run_callback(self, fn: Callable) -> None:
+            self.notes: list[Op] = []
+
+        def note(self, **told: Any) -> None:
+            self.notes.append(record(Other, name="a store happened", inputs=()))
+
+        def finalize(self) -> list[Any]:
+            return self.notes
+
+    x, out = torch.ones(4), torch.zeros(4)
+    traced(["tracer", Noting()], kernels.add)[(1,)](x, x, out, 4, BLOCK=4)
+    kinds = [type(op) for op in triton_viz.launches[-1].records]
+    assert kinds == [Load, Load, Store, Other]
+
+
+# --- overriders ---
+
+
+def test_an_overrider_stands_in_for_the_op_and_gets_its_own_arguments():
+    class Zeros(Vectorized):
+        """Reads nothing: every load is zeros."""
+
+        def __init__(self) -> None:
+            self.heard: list[str] = []
+
+        def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+            if op_type is not Load:
+                return OpCallbacks()
+            return OpCallbacks(
+                before_callback=lambda **told: self.heard.append("before"),
+                op_overrider=self.load,
+                after_callback=lambda result, **told: self.heard.append(f"after {result.shape}"),
+            )
+
+        def load(self, pointers: Value, mask: Any, *rest: Any) -> Value:
+            kind = pointers.get_element_ty()
+            return Value(np.zeros((1, *pointers.shape), np.float32), kind)
+
+    client = Zeros()
+    x, out = torch.ones(4), torch.full((4,), 9.0)
+    traced(client, kernels.add)[(1,)](x, x, out, 4, BLOCK=4)
+    assert out.tolist() == [0, 0, 0, 0]
+    assert client.heard == ["before", "after (4,)"] * 2
+
+
+# --- errors ---
+
+
+def places_patched() -> list[object]:
+    dsl = OPERATION_REGISTRY["triton"]
+    return [getattr(dsl.namespace, name) for name in dsl.operations]
+
+
+def raising(where: str) -> Client:
+    def fail(*args: Any, **told: Any) -> None:
+        raise LookupError(f"in {where}")
+
+    class Raising(Watch):
+        NAME = "raising"
+
+        def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+            wanted = {where: fail} if where.endswith("_callback") and op_type is Store else {}
+            return OpCallbacks(
+                **{k: v for k, v in wanted.items() if k in ("before_callback", "after_callback")}
+            )
+
+        def register_for_loop_callback(self) -> ForLoopCallbacks:
+            return ForLoopCallbacks(**({where: fail} if "loop" in where else {}))
+
+    client = Raising()
+    if where in vars(Client):
+        setattr(client, where, fail)
+    return client
+
+
+@pytest.mark.parametrize("where", ["before_callback", "after_callback", "loop_iter_callback"])
+def test_an_error_in_a_callback_names_the_client_and_the_kernels_line_and_restores_everything(where: str):
+    before = places_patched()
+    line = line_of(client_kernels.counted, "for k" if "loop" in where else "tl.store")
+    with pytest.raises(
+        KernelError,
+        match=rf"client_kernels\.py:{line}: kernel counted, program \(0, 0, 0\): its client 'raising' raised "
+        rf"LookupError: in {where}",
+    ) as caught:
+        traced(raising(where), client_kernels.counted)[(2,)](torch.ones(3), torch.zeros(2), 3)
+    assert isinstance(caught.value.__cause__, LookupError)
+    assert places_patched() == before
+    assert triton_viz.launches == []
+    out = torch.zeros(2)
+    traced("tracer", client_kernels.counted)[(2,)](torch.ones(3), out, 3)
+    assert out.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    "where", ["pre_run_callback", "arg_callback", "grid_callback", "grid_idx_callback", "finalize"]
+)
+def test_an_error_around_the_kernel_is_the_clients_own_and_restores_everything(where: str):
+    before = places_patched()
+    ended = []
+
+    class Began(Watch):
+        NAME = "began"
+
+        def post_run_callback(self, fn: Callable) -> None:
+            ended.append(fn)
+
+    with pytest.raises(LookupError, match=f"in {where}"):
+        traced([Began(), raising(where)], client_kernels.counted)[(2,)](torch.ones(3), torch.zeros(2), 3)
+    assert places_patched() == before
+    assert triton_viz.launches == []
+    assert len(ended) == 1, "every client that began hears of the end"
+
+
+# --- running again ---
+
+
+class Counting(Vectorized):
+    """Counts loads by program, and forgets those of programs that run again."""
+
+    def __init__(self, forgets: bool = True) -> None:
+        self.forgets, self.discarded = forgets, 0
+        self.counts: dict[Any, int] = {}
+        self._mine = threading.local()
+
+    def grid_idx_callback(self, grid_idx: Programs) -> None:
+        self._mine.programs = [grid_idx.program(lane) for lane in range(grid_idx.lanes)]
+
+    def discard_callback(self) -> None:
+        self.discarded += 1
+        for program in self._mine.programs if self.forgets else ():
+            self.counts.pop(program, None)
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        return OpCallbacks(after_callback=self.lock_fn(self.count) if op_type is Load else None)
+
+    def count(self, **told: Any) -> None:
+        for program in self._mine.programs:
+            self.counts[program] = self.counts.get(program, 0) + 1
+
+
+def run_in_groups(client: Any) -> None:
+    x, out = torch.ones(6), torch.zeros(6)
+    sizes = torch.tensor([1, 2, 1, 2, 3, 3], dtype=torch.int32)
+    traced(client, client_kernels.update_in_groups)[(6,)](x, sizes, out)
+    assert x.tolist() == [2] * 6, "what was written is undone before it is written again"
+    assert out.tolist() == [2, 4, 2, 4, 6, 6]
+
+
+def test_programs_that_run_again_are_discarded_first():
+    client = Counting()
+    run_in_groups(client)
+    assert client.discarded == 1
+    assert client.counts == {(i, 0, 0): 3 for i in range(6)}
+    forgetful = Counting(forgets=False)
+    run_in_groups(forgetful)
+    assert forgetful.counts == {(i, 0, 0): 6 for i in range(6)}, (
+        "without discard_callback they would count twice"
+    )
+
+
+def test_a_client_that_is_not_vectorized_never_has_to_forget():
+    class Alone(Counting):
+        vectorized: ClassVar[bool] = False
+
+        def grid_idx_callback(self, grid_idx: Any) -> None:
+            self._mine.programs = [grid_idx]
+
+    client = Alone(forgets=False)
+    run_in_groups(client)
+    assert (client.discarded, client.counts) == (0, {(i, 0, 0): 3 for i in range(6)})
+
+
+def test_the_tracer_records_programs_that_ran_again_once():
+    run_in_groups("tracer")
+    launch = triton_viz.launches[-1]
+    assert [[type(op).__name__ for op in launch.at(p)] for p in launch.programs()] == [
+        ["Load", "Store", "Load", "Load", "Store"]
+    ] * 6
+
+
+def test_finalize_gives_the_same_twice_and_starts_over_with_the_next_launch():
+    tracer = Tracer()
+    kernel = traced(tracer, kernels.add)
+    x, out = torch.ones(8), torch.zeros(8)
+    kernel[(2,)](x, x, out, 8, BLOCK=4)
+    first = list(tracer.finalize())
+    assert tracer.finalize() == first == triton_viz.launches[-1].records
+    assert len(first) == 3
+    kernel[(1,)](x, x, out, 4, BLOCK=4)
+    assert triton_viz.launches[0].records == first
+    assert [op.programs.count for op in tracer.finalize()] == [1, 1, 1]
+
+
+# --- threads ---
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_viz.config, "num_sms", 4)
+    monkeypatch.setattr(executor, "FIRST_LANES", 8)
+
+
+@pytest.mark.usefixtures("threads")
+def test_lock_fn_lets_one_thread_at_a_time_into_a_callback():
+    class Exclusive(Watch):
+        def __init__(self) -> None:
+            self.inside, self.most, self.count = 0, 0, 0
+            self.seen: set[int] = set()
+            self.meet = threading.Barrier(2)
+
+        def grid_idx_callback(self, grid_idx: Any) -> None:
+            if grid_idx[0] < 2:
+                self.meet.wait(timeout=60)  # so that there are two threads for sure
+
+        def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+            return OpCallbacks(after_callback=self.lock_fn(self.enter) if op_type is Load else None)
+
+        def enter(self, **told: Any) -> None:
+            self.seen.add(threading.get_ident())
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            count = self.count
+            threading.Event().wait(0.001)  # lets another thread in, if it may
+            self.count = count + 1
+            self.inside -= 1
+
+    client = Exclusive()
+    x, out = torch.ones(64), torch.zeros(64)
+    traced(client, kernels.add)[(64,)](x, x, out, 64, BLOCK=1)
+    assert out.tolist() == [2.0] * 64
+    assert len(client.seen) > 1
+    assert (client.most, client.count) == (1, 128)
+
+
+def test_lock_fn_costs_nothing_without_threads():
+    client = Loops()
+    function = client.grid_idx_callback
+    assert client.lock_fn(function) is function
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("client", [Counting, Watch, Tracer])
+def test_threads_keep_the_order_of_atomics_and_do_nothing_twice(client: type[Client]):
+    n = 60
+    x, tickets, total = torch.ones(n), ints(n), ints(1)
+    made = client()
+    traced([made, "tracer"], client_kernels.update_then_count)[(n,)](x, tickets, total)
+    assert x.tolist() == [2] * n
+    assert tickets.tolist() == list(range(n))
+    assert total.item() == n
+    if isinstance(made, Counting):
+        assert made.counts == {(i, 0, 0): 1 for i in range(n)}
+    launch = triton_viz.launches[-1]
+    for program in launch.programs():
+        assert [type(op) for op in launch.at(program)] == [Load, Store, Atomic, Store]
+    assert len(launch.records) == 4, "threads do not change what is recorded, or how"
+
+
+@pytest.mark.usefixtures("threads")
+def test_programs_that_run_again_on_threads_are_recorded_once():
+    n = 64
+    x, out, sizes = torch.ones(n), torch.zeros(n), torch.arange(n, dtype=torch.int32) % 3 + 1
+    client = Counting()
+    traced([client, "tracer"], client_kernels.update_in_groups)[(n,)](x, sizes, out)
+    assert out.tolist() == (2 * sizes).tolist()
+    assert client.counts == {(i, 0, 0): 3 for i in range(n)}
+    launch = triton_viz.launches[-1]
+    assert {len(launch.at(program)) for program in launch.programs()} == {5}
+
+
+def test_records_kept_by_chunk_come_back_in_the_order_of_programs():
+    def op(first: int) -> Other:
+        return Other(programs=Programs.of((first, 0, 0), (9, 1, 1)), call_path=(), name="x", inputs=())
+
+    kept = ChunkRecords()
+    for first in (4, 0, 2):
+        kept.begin(op(first).programs)
+        kept.add(op(first))
+    kept.discard()
+    assert [[record.program[0] for record in chunk] for chunk in kept.chunks()] == [[0], [4]]
+
+
+# --- ops ---
+
+
+def test_the_tracer_records_arithmetic_if_asked():
+    x, out = torch.ones(8), torch.zeros(8)
+    traced(Tracer(arithmetic=True), kernels.add)[(2,)](x, x, out, 8, BLOCK=4)
+    launch = triton_viz.launches[-1]
+    computed = [op for op in launch.records if isinstance(op, Compute)]
+    assert {"get_program_id", "make_range", "fadd"} <= {op.name for op in computed}
+    (added,) = [op for op in computed if op.name == "fadd"]
+    assert (added.inputs, added.result, added.programs.count) == (((4,), (4,)), (4,), 2)
+    names = [type(op).__name__ for op in launch.at((1, 0, 0))]
+    assert names.index("Load") < len(names) - 1 - names[::-1].index("Compute") < names.index("Store")
+
+
+def test_an_op_that_the_registry_does_not_know_runs_lane_by_lane_and_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.delattr(LaneBuilder, "create_exp")
+    monkeypatch.delitem(OPERATION_REGISTRY["triton"].operations, "create_exp")
+    x, out = torch.linspace(-2, 2, 12), torch.zeros(12)
+    traced("tracer", client_kernels.softened)[(3,)](x, out, BLOCK=4)
+    torch.testing.assert_close(out, x.exp())
+    launch = triton_viz.launches[-1]
+    assert [type(op) for op in launch.records] == [Load, Other, Store]
+    other = launch.at((2, 0, 0))[1]
+    assert isinstance(other, Other)
+    assert (other.name, other.inputs) == ("exp", ((4,),))
+    assert other.call_path[-1].line == line_of(client_kernels.softened, "tl.exp")
+
+
+def test_every_kind_of_op_is_offered_to_a_client():
+    offered: set[type[Op]] = set()
+
+    class Asked(Vectorized):
+        def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+            offered.add(op_type)
+            return OpCallbacks()
+
+    x, out = torch.ones(4), torch.zeros(4)
+    traced(Asked, kernels.add)[(1,)](x, x, out, 4, BLOCK=4)
+    assert {Load, Store, Atomic, Dot, Reduce, Compute, Other} <= offered
