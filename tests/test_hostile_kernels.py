@@ -75,14 +75,14 @@ def test_ctrl_c_at_any_moment_leaves_nothing_patched(alarm):
     kernel[(2,)](x, out, BLOCK=4)
     before, handler, moments = everything(), signal.getsignal(signal.SIGINT), random.Random(0)
 
-    def launch_for_ever() -> None:
+    def launch_until_interrupted() -> None:
+        alarm(moments.uniform(0.0001, 0.006))
         while True:
             kernel[(2,)](x, out, BLOCK=4)
 
     for _ in range(300):
-        alarm(moments.uniform(0.0001, 0.006))
         with pytest.raises(KeyboardInterrupt):
-            launch_for_ever()
+            launch_until_interrupted()
         now = everything()
         assert [name for name in before if now.get(name) is not before[name]] == []
         assert now.keys() == before.keys()
