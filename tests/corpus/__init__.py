@@ -12,12 +12,14 @@ from tests.corpus import (
     branches,
     calling,
     casts,
+    cooperation,
     descriptors,
     elementwise,
     libdevice_math,
     loops,
     matmuls,
     memory,
+    models,
     randoms,
     rarities,
     reductions,
@@ -47,6 +49,8 @@ THEMES = (
     descriptors,
     block_pointers,
     rarities,
+    models,
+    cooperation,
 )
 
 CASES: list[Case] = [case for theme in THEMES for case in theme.CASES]

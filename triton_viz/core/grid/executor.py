@@ -169,40 +169,49 @@ def _on_threads(
     turns = _Turns(range(0, total, size))
 
     def work() -> None:
-        machine, run = on_new_machine()
-        while (start := turns.take()) is not None:
-            machine.on_ordered = functools.partial(turns.wait, start)
-            try:
-                run.chunk(np.arange(start, min(start + size, total), dtype=np.int64))
-            except _Stopped:
-                return
-            except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-                turns.stop(start, error)
-                return
-            turns.done(start)
+        try:
+            machine, run = on_new_machine()
+            while (start := turns.take()) is not None:
+                machine.on_ordered = functools.partial(turns.wait, start)
+                try:
+                    run.chunk(np.arange(start, min(start + size, total), dtype=np.int64))
+                except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+                    turns.stop(start, error)
+                turns.done(start)
+        except _Stopped:
+            pass
+        except BaseException as error:  # noqa: BLE001
+            turns.stop(error=error)
+        finally:
+            ended.append(threading.current_thread())
+            ended_one.release()
 
+    ended: list[threading.Thread] = []
+    ended_one = threading.Semaphore(0)
     pool = [threading.Thread(target=work, name=f"triton_viz-sm{n}", daemon=True) for n in range(threads)]
     try:
         for thread in pool:
             thread.start()
-        for thread in pool:
-            thread.join()
+        for _ in pool:
+            ended_one.acquire()  # not join: interrupted, that takes a thread for ended that is not
     except BaseException:  # the user's patience has ended
         turns.stop()
-        _interrupt(pool)
+        _interrupt(pool, ended)
         raise
+    for thread in pool:
+        thread.join()
     if turns.errors:
         raise turns.errors[min(turns.errors)]
 
 
-def _interrupt(pool: list[threading.Thread]) -> None:
+def _interrupt(pool: list[threading.Thread], ended: list[threading.Thread]) -> None:
     """End threads, also one that is in an endless loop."""
     for thread in pool:
-        while thread.is_alive():
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Stopped)
-            )
-            thread.join(0.1)
+        while thread.ident is not None and thread not in ended:
+            ident = ctypes.c_ulong(thread.ident)
+            if not ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(_Stopped)):
+                break
+            time.sleep(0.02)
 
 
 class _Stopped(BaseException):
@@ -245,7 +254,7 @@ class _Turns:
         """Nobody takes another chunk, and who waits gives up, unless it is before the one that failed."""
         with self._changed:
             self._stopped_at = min(self._stopped_at, start)
-            if error is not None:
+            if error is not None and not isinstance(error, _Stopped):
                 self.errors[start] = error
             self._changed.notify_all()
 

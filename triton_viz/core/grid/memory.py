@@ -266,11 +266,13 @@ def _live_tensors() -> Iterator[Any]:
     """Every tensor in this process whose memory a kernel may be given."""
     import torch
 
+    kinds: dict[type, bool] = {}
     for thing in gc.get_objects():
         kind = type(thing)  # not isinstance: that asks the object, and a proxy answers for another
-        if not issubclass(kind, torch.Tensor) or issubclass(kind, torch._subclasses.FakeTensor):
-            continue
-        if thing.layout is torch.strided and thing.device.type == "cpu":
+        if kind not in kinds:
+            fake = torch._subclasses.FakeTensor
+            kinds[kind] = issubclass(kind, torch.Tensor) and not issubclass(kind, fake)
+        if kinds[kind] and thing.layout is torch.strided and thing.device.type == "cpu":
             yield thing
 
 
