@@ -10,8 +10,8 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from triton_viz.core.attributes import set_attribute
 from triton_viz.core.grid.lanes import Diverged, Lanes, RunOneByOne
-from triton_viz.core.patch import set_attribute
 from triton_viz.dsls.triton.flow import Flow
 
 

@@ -12,6 +12,7 @@ from triton_viz.core import patch
 from triton_viz.core.columns import Programs
 from triton_viz.core.config import cfg
 from triton_viz.core.data import Op, Program, TensorInfo
+from triton_viz.core.interrupts import let_through
 from triton_viz.core.places import Tensors
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -133,7 +134,8 @@ class ClientManager:
         try:
             for client in self.clients.values():
                 started.append(client)
-                client.pre_run_callback(fn)
+                with let_through():
+                    client.pre_run_callback(fn)
             with (
                 patch.patch_calls(backend, self),
                 patch.patch_op(backend, self),
@@ -142,7 +144,8 @@ class ClientManager:
                 yield
         finally:
             for client in started:
-                client.post_run_callback(fn)
+                with let_through():
+                    client.post_run_callback(fn)
 
     def finalize(self) -> list[Op]:
         """All clients' records of this launch."""

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from triton_viz.core.attributes import set_attribute
+from triton_viz.core.attributes import set_attributes
 from triton_viz.core.data import Op
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls import OPERATION_REGISTRY
@@ -100,14 +100,15 @@ def _plain(value: Any) -> Any:
 def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
     """While inside, every op in the backend's registry calls the clients that asked for it."""
     dsl = OPERATION_REGISTRY[backend]
-    with contextlib.ExitStack() as stack:
-        for name, (op_type, adapter) in dsl.operations.items():
-            original = getattr(dsl.namespace, name)
-            if isinstance(original, PatchOp):  # a launch from a callback: its ops are not the outer launch's
-                original = original.original
-            patched = PatchOp(original, op_type, adapter, manager)
-            if patched.wanted or original is not vars(dsl.namespace).get(name, original):
-                stack.enter_context(set_attribute(dsl.namespace, name, patched))
+    patches = []
+    for name, (op_type, adapter) in dsl.operations.items():
+        present = getattr(dsl.namespace, name)
+        # A client's callback may launch a kernel. Its ops are not the outer launch's.
+        original = present.original if isinstance(present, PatchOp) else present
+        patched = PatchOp(original, op_type, adapter, manager)
+        if patched.wanted or original is not present:
+            patches.append((dsl.namespace, name, patched if patched.wanted else original))
+    with set_attributes(patches):
         yield
 
 

@@ -1,6 +1,7 @@
 """`trace`: wrap a kernel, or all kernels for a while, so that running one leaves a `Launch` behind."""
 
 import contextlib
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Sequence
@@ -14,11 +15,12 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 from triton_viz.clients import Tracer
 from triton_viz.core import trace_file
-from triton_viz.core.attributes import set_attribute
+from triton_viz.core.attributes import set_attributes
 from triton_viz.core.client import Client, ClientManager
 from triton_viz.core.config import cfg
 from triton_viz.core.data import Launch
-from triton_viz.dsls.triton import machine, standins
+from triton_viz.core.interrupts import held, let_through
+from triton_viz.dsls.triton import compat, machine, standins
 from triton_viz.dsls.triton.compiling import Compiled, compile_launch
 from triton_viz.dsls.triton.run import run
 from triton_viz.dsls.triton.wrappers import Call, Unwrapped, unwrap
@@ -29,6 +31,9 @@ launches: list[Launch] = []
 
 _one_launch_at_a_time = threading.RLock()
 """Patches are the whole process's, so launches take turns. A client may launch from a callback."""
+
+_launching = 0
+"""The thread whose turn it is."""
 
 ClientLike = str | Client | type[Client]
 
@@ -52,9 +57,14 @@ class trace(contextlib.ContextDecorator):
     def __init__(self, client: ClientLike | Sequence[ClientLike] = "tracer", backend: str = "triton"):
         if backend != "triton":
             raise UnsupportedError(f"no backend is called {backend!r}; there is 'triton'")
+        if isinstance(client, KernelInterface) or inspect.isfunction(client):
+            name = getattr(client, "__name__", "a kernel")
+            raise UnsupportedError(
+                f"trace takes clients, and {name} is none: write @triton_viz.trace(), with ()"
+            )
         one = isinstance(client, str | Client | type)
         self.clients = [_normalize_client(c) for c in ([client] if one else client)]
-        self._scopes: list[contextlib.ExitStack] = []
+        self._scopes: list[set_attributes] = []
         if cfg.enabled:
             standins.install()
 
@@ -63,21 +73,22 @@ class trace(contextlib.ContextDecorator):
         return TritonTrace(kernel, self.clients) if cfg.enabled else kernel
 
     def __enter__(self) -> "trace":
-        scope = contextlib.ExitStack()
-        if cfg.enabled:
-            manager = ClientManager(self.clients)
+        manager = ClientManager(self.clients)
 
-            def traced_run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
-                if not warmup:
-                    _launch(unwrap(kernel), manager, grid, args, kwargs)
+        def traced_run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+            if not warmup:
+                _launch(unwrap(kernel), manager, grid, args, kwargs)
 
-            for kind in (JITFunction, InterpretedFunction, Autotuner, Heuristics):
-                scope.enter_context(set_attribute(kind, "run", traced_run))
-        self._scopes.append(scope)
+        kinds = (JITFunction, InterpretedFunction, Autotuner, Heuristics)
+        with held():
+            scope = set_attributes([(kind, "run", traced_run) for kind in kinds] if cfg.enabled else [])
+            self._scopes.append(scope)
+            scope.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._scopes.pop().close()
+        with held():
+            self._scopes.pop().__exit__(None, None, None)
 
 
 def _normalize_client(client: ClientLike) -> Client:
@@ -108,16 +119,13 @@ class TritonTrace(KernelInterface):
         self.fn: Callable = self._unwrapped.fn
         self.interpreted_fn = InterpretedFunction(self.fn)
         self.client_manager = ClientManager(clients)
+        functools.update_wrapper(self, self.fn)
 
     def __getattr__(self, name: str) -> Any:
         """What the kernel itself has: `arg_names` (for a wrapper above), `configs`, `best_config`, ..."""
         if name in ("kernel", "jit_fn"):
             raise AttributeError(name)
         return getattr(self.kernel, name)
-
-    @property
-    def __name__(self) -> str:
-        return self.fn.__name__
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         """Run all programs of a grid, and append a `Launch`. `kernel[grid](...)` calls this."""
@@ -134,6 +142,9 @@ class TritonTrace(KernelInterface):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Called by another kernel, this is a plain device function: `run()` is for grids."""
+        if not machine.is_running():
+            name = self.fn.__name__
+            raise UnsupportedError(f"kernel {name} was called without a grid: write {name}[grid](...)")
         return machine.current().flow.call(self.jit_fn, *args, **kwargs)
 
 
@@ -141,17 +152,22 @@ def _launch(
     kernel: Unwrapped, manager: ClientManager, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """Run a kernel with a manager's clients, and append the launch if it has any."""
+    global _launching
+    if machine.is_running() and _launching != threading.get_ident():
+        # A thread of a launch, which would wait for the end of that launch for ever.
+        raise UnsupportedError("a client can launch a kernel from a callback only while config.num_sms is 1")
     with _one_launch_at_a_time:
+        _launching = threading.get_ident()
         call = kernel.resolve(args, kwargs, grid)
         _warm_up(kernel, call, manager)
-        with manager.patch_run(call.fn, "triton"):
+        with held(), manager.patch_run(call.fn, "triton"), let_through():
             try:
                 run(call, grid, manager)
             except Exception as error:  # noqa: BLE001 - whatever a kernel raises
                 raise _explain(error, call.fn) from (error.__cause__ or error)
         if not manager.clients:
             return
-        lines, first_line = inspect.getsourcelines(call.fn)
+        lines, first_line = compat.source_of(kernel.kernel)
         launches.append(
             Launch(
                 kernel=call.fn.__name__,

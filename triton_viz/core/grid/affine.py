@@ -56,7 +56,11 @@ class Affine:
         result = self.base.reshape(-1, *(1,) * len(self.shape))
         for axis, step in enumerate(self.steps):
             if step:
-                index = np.arange(0, self.shape[axis] * step, step, dtype=np.int64)
+                size = self.shape[axis]
+                if -(2**62) < size * step < 2**62:
+                    index = np.arange(0, size * step, step, dtype=np.int64)
+                else:  # no address is so far away, but what is added wraps around
+                    index = np.arange(size, dtype=np.int64) * ((step + 2**63) % 2**64 - 2**63)
                 result = result + index.reshape(-1, *(1,) * (len(self.shape) - axis - 1))
         return np.broadcast_to(result, (len(self.base), *self.shape))
 

@@ -4,11 +4,12 @@ Programs of a grid have no order, so chunks may be of any size and lanes that ca
 apart. A chunk that has to be run again is undone first; the chunks before it stand.
 """
 
+import ctypes
 import functools
+import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,8 +30,9 @@ class Machine(Protocol):
     """What runs a chunk on one thread."""
 
     ordered: bool
+    """Whether the chunk has come to an op whose result depends on the order of programs."""
     on_ordered: Callable[[], None]
-    """Called when a program comes to an op whose result depends on the order of programs."""
+    """Called when it comes to one."""
 
     @property
     def bytes_per_lane(self) -> int:
@@ -68,16 +70,18 @@ def run_grid(
     """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
 
     A chunk of one program is never run again. With several threads, chunks run side by side; one that comes
-    to an atomic waits until all before it are done, so that the result is the same as without threads.
+    to an atomic waits for all before it, so that the result is the same as without threads.
     """
-    machine = make_machine()
-    run = _Chunks(machine, began, discarded, undoable and vectorized, progress)
+
+    def on_new_machine() -> tuple[Machine, _Chunks]:
+        machine = make_machine()
+        machine.enter()
+        return machine, _Chunks(machine, began, discarded, undoable and vectorized, progress)
+
     if threads > 1 and total > 1:
-        size = FIRST_LANES if vectorized else 1
-        chunks = [np.arange(s, min(s + size, total), dtype=np.int64) for s in range(0, total, size)]
-        _on_threads(chunks, run.on, make_machine, threads)
+        _on_threads(total, on_new_machine, FIRST_LANES if vectorized else 1, threads)
         return
-    machine.enter()
+    machine, run = on_new_machine()
     start, lanes = 0, min(total, FIRST_LANES) if vectorized else 1
     while start < total:
         run.chunk(np.arange(start, min(start + lanes, total), dtype=np.int64))
@@ -103,10 +107,6 @@ class _Chunks:
     ):
         self._machine, self._began, self._discarded = machine, began, discarded
         self._undoable, self._progress = undoable, progress
-
-    def on(self, machine: Machine) -> "_Chunks":
-        """The same on another machine."""
-        return _Chunks(machine, self._began, self._discarded, self._undoable, self._progress)
 
     def chunk(self, order: np.ndarray) -> None:
         """Run these programs; together if that can be, otherwise in groups or one by one."""
@@ -138,68 +138,90 @@ class _Chunks:
 
 
 def _on_threads(
-    chunks: list[np.ndarray],
-    runner: Callable[[Machine], "_Chunks"],
-    make_machine: Callable[[], Machine],
-    threads: int,
+    total: int, on_new_machine: Callable[[], tuple[Machine, _Chunks]], size: int, threads: int
 ) -> None:
-    """Run chunks on several threads. Of several that fail, the first one's error is raised."""
-    turns = _Turns(len(chunks))
+    """Run chunks of some size on several threads."""
+    turns = _Turns(range(0, total, size))
 
     def work() -> None:
-        machine = make_machine()
-        machine.enter()
-        run = runner(machine)
-        while (number := turns.take()) is not None:
-            machine.on_ordered = functools.partial(turns.wait, number)
+        machine, run = on_new_machine()
+        while (start := turns.take()) is not None:
+            machine.on_ordered = functools.partial(turns.wait, start)
             try:
-                run.chunk(chunks[number])
+                run.chunk(np.arange(start, min(start + size, total), dtype=np.int64))
+            except _Stopped:
+                return
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-                turns.failed[number] = error
-            finally:
-                turns.done(number)
+                turns.stop(start, error)
+                return
+            turns.done(start)
 
-    with ThreadPoolExecutor(threads, thread_name_prefix="triton_viz-sm") as pool:
-        jobs = [pool.submit(work) for _ in range(threads)]
-        try:
-            for job in jobs:
-                job.result()
-        except BaseException as error:  # the user's Ctrl-C: what runs may finish, nothing else begins
-            turns.failed[-1] = error
-            raise
-    if turns.failed:
-        raise turns.failed[min(turns.failed)]
+    pool = [threading.Thread(target=work, name=f"triton_viz-sm{n}", daemon=True) for n in range(threads)]
+    try:
+        for thread in pool:
+            thread.start()
+        for thread in pool:
+            thread.join()
+    except BaseException:  # the user's patience has ended
+        turns.stop()
+        _interrupt(pool)
+        raise
+    if turns.errors:
+        raise turns.errors[min(turns.errors)]
+
+
+def _interrupt(pool: list[threading.Thread]) -> None:
+    """End threads, also one that is in an endless loop."""
+    for thread in pool:
+        while thread.is_alive():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Stopped)
+            )
+            thread.join(0.1)
+
+
+class _Stopped(BaseException):
+    """Another chunk has failed, or the user does not want to wait."""
 
 
 class _Turns:
-    """Gives out chunks in order, and lets one wait until those before it are done."""
+    """Hands out chunks in order, and lets one wait until all before it are done."""
 
-    def __init__(self, count: int):
-        self._changed = threading.Condition()
-        self._left = iter(range(count))
+    def __init__(self, starts: range):
+        self._left = iter(starts)
         self._running: set[int] = set()
-        self.failed: dict[int, BaseException] = {}
-        """Chunks that raised. None after them begins."""
+        self._changed = threading.Condition()
+        self._stopped_at = math.inf
+        self.errors: dict[int, BaseException] = {}
 
     def take(self) -> int | None:
-        """The next chunk, if there is one."""
+        """The next chunk; None if there is none."""
         with self._changed:
-            number = None if self.failed else next(self._left, None)
-            if number is not None:
-                self._running.add(number)
-            return number
+            start = next(self._left, None) if self._stopped_at == math.inf else None
+            if start is not None:
+                self._running.add(start)
+            return start
 
-    def wait(self, number: int) -> None:
-        """Return when all chunks before this one are done; raise if one of them failed."""
+    def done(self, start: int) -> None:
+        """A chunk has ended."""
         with self._changed:
-            self._changed.wait_for(lambda: min(self._running) == number)
-            if any(before < number for before in self.failed):
-                raise RuntimeError("a program before this one failed")
+            self._running.discard(start)
+            self._changed.notify_all()
 
-    def done(self, number: int) -> None:
-        """A chunk is done, or has failed."""
+    def wait(self, start: int) -> None:
+        """Until a chunk is the first of those that run."""
         with self._changed:
-            self._running.discard(number)
+            while min(self._running) != start:
+                if start > self._stopped_at:
+                    raise _Stopped
+                self._changed.wait()
+
+    def stop(self, start: int = -1, error: BaseException | None = None) -> None:
+        """Nobody takes another chunk, and who waits gives up, unless it is before the one that failed."""
+        with self._changed:
+            self._stopped_at = min(self._stopped_at, start)
+            if error is not None:
+                self.errors[start] = error
             self._changed.notify_all()
 
 

@@ -8,7 +8,7 @@ error, never a crash.
 import ctypes
 import gc
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -76,10 +76,13 @@ class Memory:
             if form is not None and regions is not None:
                 result = np.empty((lanes, *shape), dtype)
                 result[...] = 0 if fill is None else fill
-                for which, start, end in regions:
-                    part = self._load_block(_region(form, which, start, end), dtype)
-                    result[(which, *map(slice, start, end))] = part
-                return result
+                try:
+                    for which, start, end in regions:
+                        part = self._load_block(_region(form, which, start, end), dtype)
+                        result[(which, *map(slice, start, end))] = part
+                    return result
+                except AccessError:  # of a region: below it is found out whose of all lanes it is
+                    pass
             mask = mask.data()
         result = np.empty((lanes, *shape), dtype)
         result[...] = 0 if fill is None else fill
@@ -101,12 +104,15 @@ class Memory:
                 return self._store_block(form, values, lanes, log)
             regions = _regions(mask, lanes)
             if regions is not None:
-                for which, start, end in regions:
-                    part = values[which] if len(values) > 1 else values
-                    inside = (slice(None), *map(slice, start, end))
-                    count = lanes if isinstance(which, slice) else len(which)
-                    self._store_block(_region(form, which, start, end), part[inside], count, log)
-                return None
+                try:
+                    for which, start, end in regions:
+                        part = values[which] if len(values) > 1 else values
+                        inside = (slice(None), *map(slice, start, end))
+                        count = lanes if isinstance(which, slice) else len(which)
+                        self._store_block(_region(form, which, start, end), part[inside], count, log)
+                    return None
+                except AccessError:
+                    pass
             mask = mask.data()
         elif isinstance(mask, Box):
             mask = mask.data()
@@ -175,27 +181,31 @@ class Memory:
         below, above = spread(form.steps, form.shape)
         base = form.base
         low, high = (int(base[0]),) * 2 if len(base) == 1 else (int(base.min()), int(base.max()))
-        if not self._holds(low + below, high + above + width):
-            self._check_spans(base + below, base + (above + width))
+        if self._holds(low + below, high + above + width):
+            return
+        if self._outside(_clipped(base, below), _clipped(base, above + width)).any():
+            self._check_each(form.data(), width)
 
     def _check(self, addresses: np.ndarray, width: int, keep: np.ndarray | None = None) -> None:
         low, high = int(addresses.min()), int(addresses.max()) + width
         if not self._holds(low, high):
-            self._check_spans(addresses, addresses + width, keep)
+            self._check_each(addresses, width, keep)
 
     def _holds(self, low: int, high: int) -> bool:
         return any(start <= low and high <= end for start, end in self._spans)
 
-    def _check_spans(self, lows: np.ndarray, highs: np.ndarray, keep: np.ndarray | None = None) -> None:
+    def _check_each(self, addresses: np.ndarray, width: int, keep: np.ndarray | None = None) -> None:
+        """The same, looking at every address. With `keep`, they are a selection of a block's."""
+        lows, highs = _clipped(addresses, 0), _clipped(addresses, width)
         bad = self._outside(lows, highs)
         if bad.any() and self._adopt(lows[bad]):
             bad = self._outside(lows, highs)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
-            lane = first // (lows.size // len(lows)) if lows.ndim > 1 else first
-            if keep is not None:  # a selection: count where its elements came from
-                lane = int(np.flatnonzero(keep)[first]) // (keep.size // len(keep))
-            raise AccessError(self._explain(lows[bad], highs[bad]), lane=lane)
+            if keep is not None:  # count where its elements came from
+                first = int(np.flatnonzero(keep)[first])
+            lane = first // ((addresses if keep is None else keep)[0].size)
+            raise AccessError(self._explain(addresses[bad], width), lane=lane)
 
     def _outside(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
         if not self._spans:
@@ -205,18 +215,17 @@ class Memory:
 
     def _adopt(self, addresses: np.ndarray) -> bool:
         """Take in the live torch tensors that hold any of these addresses; whether there were some."""
-        import torch
-
+        known = {tensor.storage for tensor in self.tensors}
         found: dict[tuple[int, int], TensorInfo] = {}
-        for thing in gc.get_objects():
-            if not issubclass(type(thing), torch.Tensor) or thing.layout is not torch.strided:
+        for thing in _live_tensors():
+            try:
+                info = TensorInfo.of("", thing)
+            except RuntimeError:  # it stands for other tensors, and has no memory of its own
                 continue
-            if thing.device.type != "cpu" or issubclass(type(thing), torch._subclasses.FakeTensor):
-                continue
-            info = TensorInfo.of("", thing)
             start, end = info.storage
-            known = info.storage in found or any(info.storage == t.storage for t in self.tensors)
-            if end > start and not known and ((addresses >= start) & (addresses < end)).any():
+            if start == 0 or info.storage in known or info.storage in found:
+                continue
+            if ((addresses >= start) & (addresses < end)).any():
                 found[info.storage] = msgspec.structs.replace(info, name=self._name_of(info))
                 self._keep_alive.append(thing)
         if found:
@@ -242,14 +251,33 @@ class Memory:
                     return f"*{table.name}[{', '.join(str(i) for i in places[0])}]"
         return f"unnamed{len(self._keep_alive)}"
 
-    def _explain(self, lows: np.ndarray, highs: np.ndarray) -> str:
-        low, high = int(lows.min()), int(highs.max())
+    def _explain(self, addresses: np.ndarray, width: int) -> str:
+        low, high = int(addresses.min()), int(addresses.max()) + width
         known = "; ".join(f"{t.name} is at {t.storage[0]:#x} to {t.storage[1]:#x}" for t in self.tensors)
-        where = f"address {low:#x} does" if high - low <= 16 else f"addresses {low:#x} to {high:#x} do"
+        first, last = (f"{address % 2**64:#x}" for address in (low, high))
+        where = f"address {first} does" if high - low <= 16 else f"addresses {first} to {last} do"
         return (
             f"{where} not lie in the memory of one of its tensors ({known or 'it has none'}), nor in any "
             "other live tensor. Is a mask missing?"
         )
+
+
+def _live_tensors() -> Iterator[Any]:
+    """Every tensor in this process whose memory a kernel may be given."""
+    import torch
+
+    for thing in gc.get_objects():
+        kind = type(thing)  # not isinstance: that asks the object, and a proxy answers for another
+        if not issubclass(kind, torch.Tensor) or issubclass(kind, torch._subclasses.FakeTensor):
+            continue
+        if thing.layout is torch.strided and thing.device.type == "cpu":
+            yield thing
+
+
+def _clipped(addresses: np.ndarray, distance: int) -> np.ndarray:
+    """Addresses so far on. Where they would wrap around, something that is no address either."""
+    most = 2**62
+    return np.clip(addresses, -most, most) + max(-most, min(distance, most))
 
 
 def effective(mask: Value | None, active: np.ndarray | None, shape: tuple[int, ...]) -> Mask:

@@ -7,9 +7,10 @@ import triton.language as tl
 from triton.runtime.jit import TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from triton_viz.core.grid import floats
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.triton import compat
-from triton_viz.dsls.triton.types import COMPUTED
+from triton_viz.dsls.triton.types import COMPUTED, NARROW
 from triton_viz.errors import UnsupportedError
 
 
@@ -39,6 +40,8 @@ class HostCopies:
         if tensor.device.type == "cpu":
             if tensor.layout is not torch.strided:
                 raise UnsupportedError(f"a kernel cannot take a tensor of layout {tensor.layout}")
+            if type(tensor) is not torch.Tensor and tensor.numel() and not _has_memory(tensor):
+                raise UnsupportedError(f"a kernel cannot take a {type(tensor).__name__}: it has no memory")
             return tensor
         if tensor.device.type not in ("cuda", "xpu", "mps", "hpu", "npu"):
             raise UnsupportedError(
@@ -57,10 +60,36 @@ class HostCopies:
             there.copy_(here)
 
 
-def as_value(argument: Any, semantic: Any) -> Any:
-    """An argument as the kernel sees it: a pointer, a scalar, a descriptor; anything else as it is."""
+def _has_memory(tensor: Any) -> bool:
+    """Whether there are numbers behind a tensor of a special class: one that stands for others has none."""
+    import torch
+
+    if isinstance(tensor, torch._subclasses.FakeTensor):
+        return False
+    try:
+        return tensor.data_ptr() != 0
+    except RuntimeError:
+        return False
+
+
+def as_constant(argument: Any) -> Any:
+    """An argument as Python's value: the compiler knows it."""
     if isinstance(argument, tl.constexpr):
         return argument.value
+    return argument.item() if isinstance(argument, np.generic) else argument
+
+
+def as_value(argument: Any, semantic: Any, annotated: Any = None) -> Any:
+    """An argument as the kernel sees it: a pointer, a scalar, a descriptor; anything else as it is.
+
+    An annotated type is the kernel's word on it.
+    """
+    if argument is None or isinstance(argument, tl.constexpr):
+        return None if argument is None else argument.value
+    if isinstance(argument, np.generic):
+        argument = argument.item()
+    if annotated is not None and not isinstance(argument, tuple):
+        return _annotated(argument, annotated)
     if isinstance(argument, bool):
         return _scalar(argument, tl.int1)
     if isinstance(argument, int):
@@ -69,16 +98,41 @@ def as_value(argument: Any, semantic: Any) -> Any:
         return _scalar(argument, tl.int32 if -(2**31) <= argument < 2**31 else _wide(argument))
     if isinstance(argument, float):
         return _scalar(argument, tl.float32)
-    if isinstance(argument, np.generic):
-        return as_value(argument.item(), semantic)
     if isinstance(argument, TensorDescriptor):
         return _descriptor(argument, semantic)
     if isinstance(argument, tuple):
         return compat.tuple_like(argument, [as_value(member, semantic) for member in argument])
     if hasattr(argument, "data_ptr"):
-        type = compat.type_of(argument)
-        return tl.tensor(Value(np.array([argument.data_ptr()], np.int64), type), type)
+        return _pointer(argument.data_ptr(), _type_of(argument))
+    if isinstance(argument, np.ndarray):
+        raise UnsupportedError("a kernel takes torch tensors, not NumPy's arrays: give torch.from_numpy(...)")
+    if isinstance(argument, list | dict | set):
+        raise UnsupportedError(f"a kernel cannot take a {type(argument).__name__}: give a tuple")
     return argument
+
+
+def _annotated(argument: Any, dtype: Any) -> Any:
+    if hasattr(argument, "data_ptr"):
+        return _pointer(argument.data_ptr(), dtype if dtype.is_ptr() else _type_of(argument))
+    if not isinstance(argument, bool | int | float):
+        raise UnsupportedError(f"{argument!r} is not of the annotated type, {dtype}")
+    if dtype.is_ptr():
+        return _pointer(int(argument), dtype)
+    number = np.array([argument])
+    if dtype in NARROW:
+        return tl.tensor(Value(floats.round_to(number.astype(np.float32), NARROW[dtype]), dtype), dtype)
+    return tl.tensor(Value(number.astype(COMPUTED[dtype]), dtype), dtype)
+
+
+def _type_of(tensor: Any) -> Any:
+    try:
+        return compat.type_of(tensor)
+    except (KeyError, TypeError, AttributeError):
+        raise UnsupportedError(f"a kernel cannot take a tensor of type {tensor.dtype}") from None
+
+
+def _pointer(address: int, type: Any) -> Any:
+    return tl.tensor(Value(np.array([address], np.uint64).view(np.int64), type), type)
 
 
 def _scalar(number: Any, dtype: Any) -> Any:

@@ -1,7 +1,10 @@
 """What differs between Triton's releases: found by feature, never by version number."""
 
 import dataclasses
+import functools
+import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import triton.language as tl
@@ -11,6 +14,25 @@ from triton.runtime import jit
 def type_of(tensor: Any) -> Any:
     """The type of pointer that a tensor is to a kernel."""
     return _to_type(jit.mangle_type(tensor))
+
+
+@functools.cache
+def annotated_types(fn: Callable) -> dict[str, Any]:
+    """The types that a kernel's annotations give to parameters, whatever is passed: `n: tl.int64`."""
+    names = {name: jit._normalize_ty(annotation) for name, annotation in inspect.get_annotations(fn).items()}
+    scalars = set(jit.type_canonicalisation_dict.values()) - {"constexpr"}
+    return {
+        name: tl.int1 if kind == "u1" else _to_type(kind)
+        for name, kind in names.items()
+        if kind.removeprefix("*k").removeprefix("*") in scalars
+    }
+
+
+def source_of(kernel: Any) -> tuple[list[str], int]:
+    """A kernel's lines when it was decorated (its file may have changed), and the first one's number."""
+    if hasattr(kernel, "raw_src"):
+        return kernel.raw_src, kernel.starting_line_number
+    return inspect.getsourcelines(kernel.fn)
 
 
 def _to_type(name: str) -> Any:

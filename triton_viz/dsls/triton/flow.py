@@ -19,6 +19,7 @@ from triton.language.core import base_value, is_builtin
 from triton.runtime.jit import JITCallable, KernelInterface
 
 from triton_viz.core.grid.lanes import Diverged, Lanes, groups_of
+from triton_viz.dsls.triton.compat import source_of
 from triton_viz.dsls.triton.loops import LaneRange, Loop
 from triton_viz.dsls.triton.rewrite import rewritten
 
@@ -79,6 +80,7 @@ class Flow:
         self.loop_iteration: list[Callable[[int, int], Any]] = []
         self.after_loop: list[Callable[[int], Any]] = []
         self.waits = self.writes = 0
+        self.ended: Mask = None  # who was active when a run ended, perhaps by an error
         self._calls: dict[int, tuple[Callable, Any]] = {}  # by id: a kernel's hash is that of its source
         self._members: dict[str, Any] = {}
         self._reset()
@@ -99,12 +101,8 @@ class Flow:
         active = self.lanes.active
         try:
             return self._enter(self._rewritten(fn), *args, **kwargs)
-        except Exception as error:
-            if getattr(error, "lane", None) is None and self.lanes.active is not None:
-                error.lane = int(np.argmax(self.lanes.active))  # type: ignore[attr-defined] - for the message
-            raise
         finally:
-            self.lanes.active = active
+            self.ended, self.lanes.active = self.lanes.active, active
             self._reset()
 
     @property
@@ -387,9 +385,8 @@ class Flow:
             if free:
                 return self.call(free, owner, *args, **kwargs)
         found = getattr(owner, name)
-        if isinstance(found, KernelInterface) and isinstance(owner, base_value):
-            return self.call(found, owner, *args, **kwargs)
-        return self.call(found, *args, **kwargs)
+        first = (owner,) if isinstance(found, KernelInterface) and isinstance(owner, base_value) else ()
+        return self.call(found, *first, *args, **kwargs)
 
     def call_JitFunction(self, fn: Any, args: Any, kwargs: Any, caller_context: Any = None) -> Any:
         """Call a kernel; Triton's own functions ask their `_generator` so."""
@@ -408,9 +405,9 @@ class Flow:
         return fn
 
     def _rewritten(self, fn: Any) -> Callable:
-        while isinstance(fn, KernelInterface):  # autotuner, heuristics and traces wrap a kernel
-            fn = fn.fn  # type: ignore[attr-defined]
-        return rewritten(fn, self)
+        while isinstance(fn, KernelInterface) and not isinstance(fn, JITCallable):
+            fn = fn.fn  # type: ignore[attr-defined] - autotuner, heuristics and traces wrap a kernel
+        return rewritten(fn.fn, self, source_of(fn)) if isinstance(fn, JITCallable) else rewritten(fn, self)
 
     def _enter(self, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
         """Call a rewritten function. Whoever is active now is so again when it ends."""

@@ -13,7 +13,7 @@ from typing import Any
 import triton.language as tl
 from triton.language.core import is_builtin
 
-from triton_viz.core.attributes import set_attribute
+from triton_viz.core.attributes import set_attributes
 from triton_viz.dsls.triton.machine import current
 
 _SEMANTIC = "triton.language.semantic"
@@ -24,9 +24,7 @@ def patched() -> Iterator[None]:
     """While inside, tensors of this process compute with the current thread's machine."""
     if any(_left_over(module.load) for module in (tl, tl.core)):
         _heal()
-    with contextlib.ExitStack() as stack:
-        for owner, name, value in _patches():
-            stack.enter_context(set_attribute(owner, name, value))
+    with set_attributes(_patches()):
         yield
 
 
@@ -82,9 +80,19 @@ def _with_semantic(member: Callable) -> Callable:
     @functools.wraps(member)
     def method(*args: Any, **kwargs: Any) -> Any:
         kwargs["_semantic"] = current().semantic
-        return member(*args, **kwargs)
+        try:
+            return member(*args, **kwargs)
+        except AttributeError as error:
+            if any(arg is None or isinstance(arg, str) for arg in args):
+                given = " and ".join(_kind(arg) for arg in args)
+                raise TypeError(f"tl.tensor.{member.__name__} is of numbers, not of {given}") from error
+            raise
 
     return method
+
+
+def _kind(argument: Any) -> str:
+    return str(argument.type) if isinstance(argument, tl.tensor) else repr(argument)
 
 
 def _truth(self: Any) -> bool:

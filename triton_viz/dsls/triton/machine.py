@@ -1,6 +1,8 @@
 """The machine: builder, language layer and control flow of one thread that runs programs of a launch."""
 
 import contextlib
+import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,6 +51,11 @@ def current() -> "Machine":
     return _thread.machine
 
 
+def is_running() -> bool:
+    """Whether this thread runs programs of a launch."""
+    return getattr(_thread, "machine", None) is not None
+
+
 class LaneSemantic(TritonSemantic):
     """Triton's language layer, with our builder below it."""
 
@@ -67,11 +74,12 @@ class Machine:
         self,
         memory: Memory,
         grid: Program,
-        function: Callable,
-        arguments: dict[str, Any],
+        function: Any,
+        arguments: inspect.BoundArguments,
         substitutes: dict[Any, Callable],
     ):
-        self._function, self._arguments = function, arguments
+        self._function = function
+        self._bound = arguments
         self.builder = LaneBuilder(memory)
         self.builder.grid = grid
         self.semantic = LaneSemantic(self.builder)
@@ -122,11 +130,15 @@ class Machine:
         """Run the kernel for the programs that were begun."""
         with np.errstate(all="ignore"):
             try:
-                self.flow.run(self._function, **self._arguments)
+                args, kwargs = self._arguments
+                self.flow.run(self._function, *args, **kwargs)
             except Exception as error:
-                lane = getattr(error, "lane", None) or 0
-                error.program = self.builder.program(lane)  # type: ignore[attr-defined] - for the message
+                error.program = self._failed(getattr(error, "lane", None))  # type: ignore[attr-defined]
                 raise
+
+    @functools.cached_property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return self._bound.args, self._bound.kwargs
 
     def here(self) -> Here:
         """Where the op is that is being executed."""
@@ -134,12 +146,19 @@ class Machine:
         programs = self.programs
         if active is not None:
             programs = Programs(programs.grid, programs.order, active.copy())
-        return Here(self._function, programs, self.flow.iterations)
+        kernel = getattr(self._function, "fn", self._function)
+        return Here(kernel, programs, self.flow.iterations)
 
     @property
     def bytes_per_lane(self) -> int:
         """How large the largest value was that a program loaded, stored or computed by a dot."""
         return self.builder.bytes_per_lane
+
+    def _failed(self, lane: int | None) -> Program:
+        """The program that an error is of: the first that was active, if it is not known."""
+        if lane is None or lane >= self.flow.lanes.count:  # a lane of `apply` is no program's
+            lane = 0 if self.flow.ended is None else int(np.argmax(self.flow.ended))
+        return self.builder.program(lane)
 
     def undo(self) -> None:
         """Take back every write since `begin`."""

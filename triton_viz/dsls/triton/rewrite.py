@@ -13,7 +13,6 @@ the global `__flow`. Everything else stays as it was written: file name, lines, 
 """
 
 import ast
-import functools
 import inspect
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
@@ -36,15 +35,25 @@ from triton_viz.errors import UnsupportedError
 FLOW = "__flow"
 """The one name that a rewritten function has besides the user's."""
 
+Source = tuple[list[str], int]
+"""The lines of a function, and the number of the first."""
+
+_COMPILED: dict[tuple[CodeType, str], tuple[CodeType, frozenset[str]]] = {}
+
 # These look at the frame that calls them.
 _LEFT_ALONE = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 
 
-def rewritten(fn: Callable, flow: Any) -> Callable:
+def rewritten(fn: Callable, flow: Any, source: Source | None = None) -> Callable:
     """The function in its rewritten form, for one flow. It sees its module's globals as they are now."""
     if not isinstance(fn, FunctionType):
         raise UnsupportedError(f"{fn!r} is no Python function, so it cannot be run lane by lane")
-    code, names = _compiled(fn.__code__, fn.__code__.co_filename)
+    key = fn.__code__, fn.__code__.co_filename  # equal code in two files is not the same code
+    if key not in _COMPILED:
+        if len(_COMPILED) > 4096:
+            _COMPILED.clear()
+        _COMPILED[key] = _compiled(*key, source)
+    code, names = _COMPILED[key]
     theirs = fn.__globals__
     scope = {name: theirs[name] for name in names if name in theirs}
     if "value" not in names:
@@ -61,10 +70,9 @@ def rewritten(fn: Callable, flow: Any) -> Callable:
     return new
 
 
-@functools.lru_cache(maxsize=4096)
-def _compiled(code: CodeType, file: str) -> tuple[CodeType, frozenset[str]]:
-    """The rewritten code, and the globals it may read. (Equal code in two files is not the same code.)"""
-    definition = _definition(code, file)
+def _compiled(code: CodeType, file: str, source: Source | None) -> tuple[CodeType, frozenset[str]]:
+    """The rewritten code, and the globals it may read."""
+    definition = _definition(code, file, source)
     new = _Rewriter(code).function(definition)
     # Free variables must be somebody's: this makes them the enclosing function's. Its own name, by which a
     # function may call itself, must not be among them.
@@ -73,17 +81,16 @@ def _compiled(code: CodeType, file: str) -> tuple[CodeType, frozenset[str]]:
     assert isinstance(outer, ast.FunctionDef)
     outer.body = [new]
     module = ast.fix_missing_locations(ast.Module([outer], type_ignores=[]))
-    compiled = compile(module, file, "exec", dont_inherit=True)
-    inner = _code_in(_code_in(compiled, "__outer"), new.name)
+    inner = _code_in(_code_in(compile(module, file, "exec", dont_inherit=True), "__outer"), new.name)
     inner = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
     return inner, frozenset(_names_of(inner)) | {"__name__", "__file__", "__loader__", "__builtins__"}
 
 
-def _definition(code: CodeType, file: str) -> ast.FunctionDef:
+def _definition(code: CodeType, file: str, source: Source | None) -> ast.FunctionDef:
     """The function's syntax tree, with the lines and columns of its file."""
     where = f"{file}:{code.co_firstlineno}: {code.co_name}"
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines, first = source or inspect.getsourcelines(code)
     except (OSError, TypeError) as error:
         raise UnsupportedError(
             f"{where} cannot be run: its source code is not available ({error}). Kernels are rewritten from "

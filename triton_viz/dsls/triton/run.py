@@ -2,19 +2,19 @@
 
 import inspect
 import math
+import operator
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from triton_viz.core.client import tensors_in
 from triton_viz.core.config import cfg
 from triton_viz.core.data import Program, TensorInfo
 from triton_viz.core.grid.executor import Progress, run_grid
 from triton_viz.core.grid.memory import Memory
-from triton_viz.dsls.triton import language
-from triton_viz.dsls.triton.arguments import HostCopies, as_value
+from triton_viz.dsls.triton import compat, language
+from triton_viz.dsls.triton.arguments import HostCopies, as_constant, as_value
 from triton_viz.dsls.triton.machine import Machine
 from triton_viz.dsls.triton.wrappers import Call
 from triton_viz.errors import UnsupportedError
@@ -27,7 +27,7 @@ def run(call: Call, grid: Any, manager: "ClientManager") -> None:
     """Run a kernel for all programs of a grid. Its language must be patched."""
     size = normalize_grid(grid, call)
     host = HostCopies()
-    arguments = {name: host.of(argument) for name, argument in call.arguments.items()}
+    arguments = {name: _of(call, name, host.of, argument) for name, argument in call.arguments.items()}
     infos = [
         TensorInfo.of(path, tensor)
         for name, argument in arguments.items()
@@ -38,19 +38,24 @@ def run(call: Call, grid: Any, manager: "ClientManager") -> None:
     manager.grid_callback(size)
     memory = Memory(infos)
     manager.adopted = lambda: memory.adopted
-    values: dict[str, Any] = {}
+    values = inspect.BoundArguments(inspect.signature(call.fn), OrderedDict())
     machines: list[Machine] = []
 
     def make_machine() -> Machine:
-        machine = Machine(memory, size, call.fn, values, language.substitutes())
+        machine = Machine(memory, size, call.kernel or call.fn, values, language.substitutes())
         machines.append(machine)
         return machine
 
     first = make_machine()
     first.enter()
     constants = constexpr_names(call.fn)
+    types = compat.annotated_types(call.fn)
     for name, argument in arguments.items():
-        values[name] = _plain(argument) if name in constants else as_value(argument, first.semantic)
+        if name in constants:
+            values.arguments[name] = as_constant(argument)
+        else:
+            annotated = types.get(name)
+            values.arguments[name] = _of(call, name, as_value, argument, first.semantic, annotated)
     total = math.prod(size)
     visible = cfg.progress and sys.stderr is not None and sys.stderr.isatty()
     with Progress(call.fn.__name__, total, visible) as progress:
@@ -67,20 +72,32 @@ def run(call: Call, grid: Any, manager: "ClientManager") -> None:
     host.write_back()
 
 
+def _of(call: Call, name: str, function: Callable[..., Any], *args: Any) -> Any:
+    """What a function makes of an argument; if it cannot, the error says of which."""
+    try:
+        return function(*args)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"kernel {call.fn.__name__}, argument {name!r}: {error}") from None
+
+
 def normalize_grid(grid: Any, call: Call) -> Program:
     """A launch's grid as three sizes."""
     if callable(grid):
         grid = grid(dict(call.arguments))
-    if isinstance(grid, int):
-        grid = (grid,)
+    if not isinstance(grid, tuple | list):
+        grid = (grid,) if hasattr(grid, "__index__") else grid
     name = call.fn.__name__
     if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= 3:
         raise UnsupportedError(
             f"kernel {name}: a grid is one to three sizes, or a function that gives them, not {grid!r}"
         )
-    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in grid):
+    try:
+        sizes = [operator.index(n) for n in grid if not isinstance(n, bool)]
+    except TypeError:
+        sizes = []
+    if len(sizes) != len(grid) or min(sizes) < 0:
         raise UnsupportedError(f"kernel {name}: a grid's sizes are whole numbers, not {grid!r}")
-    x, y, z = (*map(int, grid), 1, 1)[:3]
+    x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
 
 
@@ -91,9 +108,3 @@ def constexpr_names(fn: Callable) -> set[str]:
         for name, annotation in inspect.get_annotations(fn).items()
         if "constexpr" in (annotation if isinstance(annotation, str) else getattr(annotation, "__name__", ""))
     }
-
-
-def _plain(argument: Any) -> Any:
-    return (
-        argument.value if hasattr(argument, "value") and type(argument).__name__ == "constexpr" else argument
-    )

@@ -37,6 +37,8 @@ class Call:
     """Every parameter's value, in the order of the parameters. A grid function is called with this."""
     options: dict[str, Any]
     """What the launch or the config says to the compiler, such as num_warps."""
+    kernel: Any = None
+    """The kernel itself, without wrappers, which remembers its source."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Unwrapped:
             hook(*args, **named)
         arguments = bind(self.fn, args, named)
         options = {name: value for name, value in named.items() if name not in arguments}
-        return Call(self.fn, arguments, options)
+        return Call(self.fn, arguments, options, self.kernel)
 
 
 def unwrap(kernel: Any) -> Unwrapped:
