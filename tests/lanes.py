@@ -45,10 +45,9 @@ class LaneBuilder(interpreter.InterpreterBuilder):
         width = max(1, ptr.dtype.scalar.element_ty.primitive_bitwidth // 8)  # type: ignore[attr-defined]
         return TensorHandle(ptr.data + (width * offset.data.astype(np.int64)).astype(np.uint64), ptr.dtype)
 
-    def create_masked_load(
-        self, ptrs: Any, mask: Any, other: Any, cache_policy: Any, is_volatile: bool
-    ) -> TensorHandle:
-        if is_volatile and self.flow is not None:
+    # A policy is about the cache, in one word or two, depending on the release; then whether it is volatile.
+    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *policy: Any, **_: Any) -> TensorHandle:
+        if policy[-1] and self.flow is not None:
             self.flow.note_waiting_op()
         dtype = ptrs.get_element_ty()
         keep, ptr = self._wanted(ptrs.data, mask.data)
@@ -60,7 +59,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
             out[keep] = memory[index]
         return TensorHandle(out, dtype)
 
-    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, cache_policy: Any) -> None:
+    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *policy: Any, **_: Any) -> None:
         if self.flow is not None:
             self.flow.note_write()
         keep, ptr, val = self._wanted(ptrs.data, mask.data, value.data)

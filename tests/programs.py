@@ -9,7 +9,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def run_python(
-    *arguments: str, cwd: Path = ROOT, fails: bool = False, environment: dict[str, str] | None = None
+    *arguments: str,
+    cwd: Path = ROOT,
+    fails: bool = False,
+    environment: dict[str, str] | None = None,
+    timeout: float = 100,
 ) -> subprocess.CompletedProcess[str]:
     """What `python ARGUMENTS` printed. It runs in this environment without our own flags, plus those given.
 
@@ -22,7 +26,7 @@ def run_python(
         text=True,
         cwd=cwd,
         env=clean | (environment or {}),
-        timeout=100,
+        timeout=timeout,
     )
     assert (done.returncode != 0) == fails, done.stderr or done.stdout
     return done

@@ -8,6 +8,7 @@ from tests.corpus import (
     arithmetic,
     atomics,
     attention,
+    block_pointers,
     branches,
     calling,
     casts,
@@ -44,6 +45,7 @@ THEMES = (
     matmuls,
     attention,
     descriptors,
+    block_pointers,
     rarities,
 )
 

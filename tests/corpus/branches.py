@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 from tests.corpus.case import Arguments, Case, integers, normal, per_program
+from tests.corpus.features import CHAINED_COMPARISONS
 
 I32 = torch.int32
 
@@ -438,6 +439,7 @@ CASES = [
         lambda g: scalars(-8, 9)(g) | {"n": 5},
         (12,),
         per_program(lambda pid, v: (0 <= v < 5) + 2 * (-5 < v <= 0), "x"),
+        needs=CHAINED_COMPARISONS,
     ),
     Case(
         "min_and_max_of_python",

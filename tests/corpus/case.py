@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from tests.corpus.features import Feature
+
 Arguments = dict[str, Any]
 
 
@@ -29,6 +31,13 @@ class Case:
     """Sums floats in an order that is the machine's choice: two runs agree to tolerance only."""
     scratch: tuple[str, ...] = ()
     """Tensors whose contents afterwards are nobody's business."""
+    needs: Feature | None = None
+    """What a release of Triton may lack."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether this release of Triton has what the kernel needs."""
+        return self.needs is None or self.needs.present
 
     def fresh(self) -> Arguments:
         """The arguments, always the same values in new memory."""

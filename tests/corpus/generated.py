@@ -122,7 +122,7 @@ PATTERNS: dict[str, list[str]] = {
         "tl.load(ints + at, mask={tests}, other={int})",
         "tl.cumsum({ints}, 0)",
         "tl.sort({ints})",
-        "tl.flip({ints})",
+        "tl.flip({ints}, 0)",
         "tl.load(int_out + at)",
         "{floats_small}.to(tl.int32)",
         "tl.minimum({ints}, {ints})",

@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 from tests.corpus.case import Arguments, Case, integers, normal
+from tests.corpus.features import FLIP_OF_THE_LAST_AXIS, SMALLEST_OF_TOPK
 
 
 @triton.jit
@@ -149,7 +150,8 @@ def move_case(op: str) -> Case:
         out = torch.zeros_like(moved(x, y))
         return {"x": x, "y": y, "out": out, "OP": op, "M": M, "N": N, "SIZE": out.shape[1]}
 
-    return Case(f"shape_{op}", move, arguments, (3,), lambda a: {"out": moved(a["x"], a["y"])})
+    needs = {"flip": FLIP_OF_THE_LAST_AXIS, "topk_smallest": SMALLEST_OF_TOPK}.get(op)
+    return Case(f"shape_{op}", move, arguments, (3,), lambda a: {"out": moved(a["x"], a["y"])}, needs=needs)
 
 
 @triton.jit

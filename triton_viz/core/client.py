@@ -82,9 +82,9 @@ class Client(ABC):
         return ForLoopCallbacks()
 
     def discard_callback(self) -> None:
-        """Forget all since the last `grid_idx_callback`: those programs are run again, in smaller groups.
+        """Forget all since this thread's last `grid_idx_callback`: those programs are run again.
 
-        Only a vectorized client is called: programs that run alone never have to be run again.
+        Where programs run one at a time that is rare: one that waits for another is run again after it.
         """
 
     def pre_warmup_callback(self, jit_fn: Callable) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from triton_viz.core.columns import Programs
-from triton_viz.core.grid.lanes import Diverged, RunOneByOne
+from triton_viz.core.grid.lanes import Diverged, RunLater, RunOneByOne
 
 FIRST_LANES = 256
 """The size of the first chunk, before anything is known of a kernel's blocks."""
@@ -43,7 +43,7 @@ class Machine(Protocol):
         """Make it the current thread's."""
         ...
 
-    def begin(self, order: np.ndarray, undoable: bool) -> Programs:
+    def begin(self, order: np.ndarray) -> Programs:
         """Prepare for the programs with these places in the grid."""
         ...
 
@@ -55,6 +55,10 @@ class Machine(Protocol):
         """Take back every write since `begin`."""
         ...
 
+    def may_wait(self, others_may_help: bool) -> None:
+        """Whether a program that waits for another raises `RunLater`, or an error in the end."""
+        ...
+
 
 def run_grid(
     total: int,
@@ -63,23 +67,26 @@ def run_grid(
     discarded: Callable[[], None],
     *,
     vectorized: bool = True,
-    undoable: bool = True,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
 
-    A chunk of one program is never run again. With several threads, chunks run side by side; one that comes
-    to an atomic waits for all before it, so that the result is the same as without threads.
+    A chunk of one program is run again only if it waited for a program after it. With several threads, chunks
+    run side by side; one that comes to an atomic waits for all before it, so that the result is the same as
+    without threads.
     """
+    later: list[np.ndarray] = []
 
     def on_new_machine() -> tuple[Machine, _Chunks]:
         machine = make_machine()
         machine.enter()
-        return machine, _Chunks(machine, began, discarded, undoable and vectorized, progress)
+        return machine, _Chunks(machine, began, discarded, later, progress)
 
     if threads > 1 and total > 1:
         _on_threads(total, on_new_machine, FIRST_LANES if vectorized else 1, threads)
+        if later:
+            on_new_machine()[1].put_off()
         return
     machine, run = on_new_machine()
     start, lanes = 0, min(total, FIRST_LANES) if vectorized else 1
@@ -88,6 +95,7 @@ def run_grid(
         start += lanes
         if vectorized:
             lanes = _lanes_for(machine.bytes_per_lane)
+    run.put_off()
 
 
 def _lanes_for(bytes_per_lane: int) -> int:
@@ -102,16 +110,17 @@ class _Chunks:
         machine: Machine,
         began: Callable[[Programs], None],
         discarded: Callable[[], None],
-        undoable: bool,
+        later: list[np.ndarray],
         progress: Callable[[int], None],
     ):
         self._machine, self._began, self._discarded = machine, began, discarded
-        self._undoable, self._progress = undoable, progress
+        self._later, self._progress = later, progress
+        machine.may_wait(others_may_help=True)
 
     def chunk(self, order: np.ndarray) -> None:
         """Run these programs; together if that can be, otherwise in groups or one by one."""
         machine = self._machine
-        self._began(machine.begin(order, self._undoable and len(order) > 1))
+        self._began(machine.begin(order))
         try:
             machine.run()
         except Diverged as split:
@@ -130,7 +139,23 @@ class _Chunks:
             for place in range(len(order)):
                 self.chunk(order[place : place + 1])
             return
+        except RunLater:
+            self._undo()
+            self._later.append(order)
+            return
         self._progress(len(order))
+
+    def put_off(self) -> None:
+        """Run the programs that waited for others, until each has got what it waits for."""
+        waiting, patient = sorted(self._later, key=lambda order: order[0]), False
+        while waiting:
+            self._later.clear()
+            # A program mostly waits for its successor, so the last comes first.
+            for order in waiting if patient else waiting[::-1]:
+                self.chunk(order)
+            patient = len(self._later) == len(waiting)
+            self._machine.may_wait(others_may_help=not patient)
+            waiting = sorted(self._later, key=lambda order: order[0])
 
     def _undo(self) -> None:
         self._machine.undo()

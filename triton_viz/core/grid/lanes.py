@@ -35,6 +35,10 @@ class RunOneByOne(Exception):
         self.reason = reason
 
 
+class RunLater(Exception):
+    """A program that runs alone waits for one that has not run: undo it, and run the others first."""
+
+
 def groups_of(values: np.ndarray, lanes: Lanes, began: np.ndarray | None) -> list[np.ndarray]:
     """The active lanes by value, and after them those that the chunk began with and that are not active."""
     everyone = np.ones(lanes.count, bool) if began is None else began

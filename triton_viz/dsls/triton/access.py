@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Descriptor:
-    """A tensor descriptor or block pointer: a base, and for each axis a size, a stride and a block size."""
+    """A tensor descriptor: a base, and for each axis a size, a stride and a block size."""
 
     def __init__(
         self,
@@ -27,13 +27,10 @@ class Descriptor:
         strides: list[Value],
         block: list[int],
         padding: Any = None,
-        offsets: list[Value] | None = None,
     ):
         self.base, self.shape, self.strides = base, shape, strides
         self.block = tuple(int(n) for n in block)
         self.padding = padding
-        self.offsets = offsets
-        """Where a block pointer points to; a descriptor is told with each access."""
         self.round_f32_to_tf32 = False
 
     def pointers(self, offsets: list[Value], checked: tuple[int, ...] | None = None) -> tuple[Value, Value]:
@@ -206,7 +203,7 @@ class AccessOps:
             result[kept] = atomics.apply(op, addresses, given, read, write, rounded)
         return Value(result, operands[-1].dtype.scalar)
 
-    # --- tensor descriptors and block pointers ---
+    # --- tensor descriptors ---
 
     def create_make_tensor_descriptor(
         self,
@@ -229,11 +226,17 @@ class AccessOps:
 
     def create_descriptor_load(self, descriptor: Descriptor, offsets: list[Value], *policy: Any) -> Value:
         """A block of the described tensor; outside of it, the padding."""
-        pointers, mask = descriptor.pointers(offsets)
-        loaded = self.create_masked_load(pointers, mask, _padding(pointers, descriptor.padding), None, False)
+        loaded = self.load_block(descriptor, offsets, descriptor.padding)
         if descriptor.round_f32_to_tf32 and loaded.data.dtype == np.float32:
             return Value(floats.round_to_tf32(loaded.data), loaded.dtype)
         return loaded
+
+    def load_block(
+        self, block: Descriptor, offsets: list[Value], padding: Any, checked: tuple[int, ...] | None = None
+    ) -> Value:
+        """What is in a block, with padding for what is outside along the checked axes (None: all)."""
+        pointers, mask = block.pointers(offsets, checked)
+        return self.create_masked_load(pointers, mask, _padding(pointers, padding), None, False)
 
     def create_descriptor_store(self, descriptor: Descriptor, value: Value, offsets: list[Value]) -> None:
         """Write a block; what is outside of the described tensor is dropped."""
@@ -274,40 +277,6 @@ class AccessOps:
             (row >= 0) & (row < scalar(descriptor.shape[0])) & (at >= 0) & (at < scalar(descriptor.shape[1]))
         )
         return Value(address, descriptor.base.dtype), Value(np.broadcast_to(inside, address.shape), tl.int1)
-
-    def create_make_block_ptr(
-        self,
-        base: Value,
-        shape: list[Value],
-        strides: list[Value],
-        offsets: list[Value],
-        block: list[int],
-        order: Any,
-    ) -> Descriptor:
-        """A block pointer, as older releases have."""
-        return Descriptor(base, shape, strides, block, offsets=offsets)
-
-    def create_advance(self, pointer: Descriptor, offsets: list[Value]) -> Descriptor:
-        """A block pointer moved on."""
-        moved = [
-            Value(a.data.astype(np.int64) + b.data.astype(np.int64), tl.int64)
-            for a, b in zip(pointer.offsets or [], offsets, strict=True)
-        ]
-        return Descriptor(pointer.base, pointer.shape, pointer.strides, list(pointer.block), offsets=moved)
-
-    def create_tensor_pointer_load(
-        self, pointer: Descriptor, checked: Any, padding: Any, *policy: Any
-    ) -> Value:
-        """What a block pointer points to."""
-        pointers, mask = pointer.pointers(pointer.offsets or [], tuple(checked))
-        return self.create_masked_load(pointers, mask, _padding(pointers, padding), None, False)
-
-    def create_tensor_pointer_store(
-        self, pointer: Descriptor, value: Value, checked: Any, *policy: Any
-    ) -> None:
-        """Write where a block pointer points to."""
-        pointers, mask = pointer.pointers(pointer.offsets or [], tuple(checked))
-        self.create_masked_store(pointers, value, mask)
 
 
 def _padding(pointers: Value, padding: Any) -> Value | None:

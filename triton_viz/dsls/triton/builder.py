@@ -16,8 +16,7 @@ from triton_viz.core.grid.affine import Affine, Box
 from triton_viz.core.grid.lanes import Lanes
 from triton_viz.core.grid.memory import Memory
 from triton_viz.core.grid.value import Value
-from triton_viz.dsls.triton import libdevice, reductions
-from triton_viz.dsls.triton.access import AccessOps
+from triton_viz.dsls.triton import compat, libdevice, reductions
 from triton_viz.dsls.triton.dot import DotOps
 from triton_viz.dsls.triton.types import ADDRESS, COMPUTED, NARROW, RANGES, computed, stored, width
 from triton_viz.errors import UnsupportedError
@@ -26,7 +25,7 @@ Program = tuple[int, int, int]
 _INT32 = np.dtype(np.int32)
 
 
-class LaneBuilder(AccessOps, DotOps):
+class LaneBuilder(compat.BlockPointerOps, DotOps):
     """All ops, for the lanes of one chunk on one thread."""
 
     def __init__(self, memory: Memory):
@@ -348,7 +347,7 @@ class LaneBuilder(AccessOps, DotOps):
         """x * y + z, rounded once."""
         dtype, kind = z.dtype.scalar, z.data.dtype
         arrays = np.broadcast_arrays(x.data, y.data, z.data)
-        exact = _FMA.get(kind)
+        exact = compat.FMA.get(kind)
         if dtype not in NARROW and exact is not None:
             return Value(exact(*(np.ascontiguousarray(a) for a in arrays)), dtype)
         a, b, c = (array.astype(np.float64) for array in arrays)
@@ -360,8 +359,10 @@ class LaneBuilder(AccessOps, DotOps):
             return Value(np.fmin(np.fmax(x.data, low.data), high.data), x.dtype)
         return Value(np.minimum(np.maximum(x.data, low.data), high.data), x.dtype)
 
-    def create_select(self, condition: Value, a: Value, b: Value) -> Value:
+    def create_select(self, condition: Value, a: Any, b: Any) -> Any:
         """a where the condition holds, b elsewhere."""
+        if isinstance(a, compat.BlockPointer):
+            return self.select_block_pointer(condition, a, b)
         if condition.box is not None and condition.box.full:
             return a
         return Value(np.where(condition.data, a.data, b.data), a.dtype.scalar)
@@ -575,13 +576,6 @@ def _hex(block: np.ndarray) -> str:
         return f"0x{int(x) & (2 ** (8 * x.dtype.itemsize) - 1):0{2 * x.dtype.itemsize}x}"
 
     return np.array2string(block, formatter={"all": one})
-
-
-_FMA = {
-    np.dtype(kind): function
-    for kind, name in ((np.float32, "fma_fp32"), (np.float64, "fma_fp64"))
-    if (function := getattr(interpreter._interpreter, name, None)) is not None
-}
 
 
 def _elementwise(function: Callable[..., np.ndarray]) -> Callable[..., Value]:

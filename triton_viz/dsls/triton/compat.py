@@ -1,4 +1,7 @@
-"""What differs between Triton's releases: found by feature, never by version number."""
+"""What differs between Triton's releases: found by feature, never by version number.
+
+`make test-triton-old` runs the tests on an older release.
+"""
 
 import dataclasses
 import functools
@@ -7,8 +10,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import triton.language as tl
-from triton.runtime import jit
+from triton.language.semantic import TritonSemantic
+from triton.runtime import driver, interpreter, jit
+
+from triton_viz.core.grid.rounding import multiply_add
+from triton_viz.core.grid.value import Value
+from triton_viz.dsls.triton.access import AccessOps, Descriptor
+
+# --- types and arguments ---
 
 
 def type_of(tensor: Any) -> Any:
@@ -55,6 +66,134 @@ def with_base(descriptor: Any, base: Any) -> Any:
     if dataclasses.is_dataclass(descriptor) and not isinstance(descriptor, type):
         return dataclasses.replace(descriptor, base=base)
     raise TypeError(f"{type(descriptor).__name__} cannot be copied")
+
+
+# --- the language ---
+
+
+class Constant(str):
+    """A word that is its own value: some releases ask a constant for its value, some take the word."""
+
+    @property
+    def value(self) -> str:
+        """The word."""
+        return str(self)
+
+
+class Semantic(TritonSemantic):
+    """Triton's language layer of any release."""
+
+    def dot_scaled(self, *args: Any, **kwargs: Any) -> Any:
+        """A product of scaled tiles, whose formats a kernel names by words."""
+        words: list[Any] = [Constant(arg) if isinstance(arg, str) else arg for arg in args]
+        return super().dot_scaled(*words, **kwargs)
+
+
+def patches() -> list[tuple[Any, str, Any]]:
+    """What of the language is patched where a release has it: (owner, name, value)."""
+    condition = getattr(tl, "condition", None)
+    return [] if condition is None else [(condition, "__bool__", lambda self: bool(self.condition))]
+
+
+def _fused_by_numpy(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    return multiply_add(x, y, z, "n")
+
+
+FMA: dict[np.dtype, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+    np.dtype(kind): getattr(interpreter._interpreter, name, _fused_by_numpy)
+    for kind, name in ((np.float32, "fma_fp32"), (np.float64, "fma_fp64"))
+}
+"""x * y + z, rounded once: Triton's own, where its interpreter has one."""
+
+
+# --- block pointers, before descriptors took their place ---
+
+
+class BlockPointer(Descriptor):
+    """A descriptor that also says where its block is."""
+
+    def __init__(
+        self, base: Value, shape: list[Value], strides: list[Value], offsets: list[Value], block: list[int]
+    ):
+        super().__init__(base, shape, strides, block)
+        self.offsets = offsets
+
+
+class BlockPointerOps(AccessOps):
+    """The builder's ops on block pointers. A later release makes them of loads and stores itself."""
+
+    create_select: Callable[[Value, Value, Value], Value]
+
+    def get_int64_ty(self) -> Any:
+        """The type of a block pointer's sizes and strides."""
+        return tl.int64
+
+    def get_int32_ty(self) -> Any:
+        """The type of a block pointer's offsets."""
+        return tl.int32
+
+    def create_make_block_ptr(
+        self,
+        base: Value,
+        shape: list[Value],
+        strides: list[Value],
+        offsets: list[Value],
+        block: list[int],
+        order: Any,
+    ) -> BlockPointer:
+        """A block of a tensor."""
+        return BlockPointer(base, shape, strides, offsets, block)
+
+    def create_advance(self, pointer: BlockPointer, offsets: list[Value]) -> BlockPointer:
+        """The block so much further on."""
+        moved = [
+            Value(a.data.astype(np.int64) + b.data.astype(np.int64), tl.int64)
+            for a, b in zip(pointer.offsets, offsets, strict=True)
+        ]
+        return BlockPointer(pointer.base, pointer.shape, pointer.strides, moved, list(pointer.block))
+
+    def create_tensor_pointer_load(
+        self, pointer: BlockPointer, checked: Any, padding: Any, *policy: Any
+    ) -> Value:
+        """What a block pointer points to."""
+        return self.load_block(pointer, pointer.offsets, padding, tuple(checked))
+
+    def create_tensor_pointer_store(
+        self, pointer: BlockPointer, value: Value, checked: Any, *policy: Any
+    ) -> None:
+        """Write where a block pointer points to."""
+        pointers, mask = pointer.pointers(pointer.offsets, tuple(checked))
+        self.create_masked_store(pointers, value, mask)
+
+    def select_block_pointer(self, condition: Value, a: BlockPointer, b: BlockPointer) -> BlockPointer:
+        """One block pointer for the lanes where a condition holds, another for the others."""
+
+        def select(ours: list[Value], theirs: list[Value]) -> list[Value]:
+            return [self.create_select(condition, x, y) for x, y in zip(ours, theirs, strict=True)]
+
+        return BlockPointer(
+            self.create_select(condition, a.base, b.base),
+            select(a.shape, b.shape),
+            select(a.strides, b.strides),
+            select(a.offsets, b.offsets),
+            list(a.block),
+        )
+
+
+# --- devices ---
+
+
+def driver_names() -> tuple[str, str]:
+    """Under which names Triton's driver keeps the active device and the default one."""
+    return ("_active", "_default") if "_active" in vars(driver) else ("active", "default")
+
+
+def target_info() -> Any:
+    """What a kernel asks for its target; None in a release without."""
+    return getattr(tl, "target_info", None)
+
+
+# --- compiling ---
 
 
 def specialize(

@@ -80,6 +80,7 @@ class Flow:
         self.loop_iteration: list[Callable[[int, int], Any]] = []
         self.after_loop: list[Callable[[int], Any]] = []
         self.waits = self.writes = 0
+        self.others_may_help = False  # whether a program that waits may be put off until others have run
         self.ended: Mask = None  # who was active when a run ended, perhaps by an error
         self._calls: dict[int, tuple[Callable, Any]] = {}  # by id: a kernel's hash is that of its source
         self._members: dict[str, Any] = {}
@@ -457,8 +458,7 @@ class Flow:
 
     def _range(self, start: Any, stop: Any = None, step: Any = None, **_: Any) -> Any:
         start, stop, step = (_plain(bound) for bound in (start, stop, step))
-        if stop is None:
-            start, stop = 0, start
+        start, stop = (0, start) if stop is None else (start, stop)
         step = 1 if step is None else step
         if any(isinstance(bound, tl.tensor) for bound in (start, stop, step)):
             return LaneRange(self, start, stop, step)

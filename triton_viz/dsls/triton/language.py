@@ -14,6 +14,7 @@ import triton.language as tl
 from triton.language.core import is_builtin
 
 from triton_viz.core.attributes import set_attributes
+from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.machine import current
 
 _SEMANTIC = "triton.language.semantic"
@@ -64,8 +65,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
     for kind in (tl.dtype, tl.pointer_type, tl.block_type):
         if "to_ir" in vars(kind):
             patches.append((kind, "to_ir", lambda self, builder: self))
-    if hasattr(tl, "condition"):
-        patches.append((tl.condition, "__bool__", lambda self: bool(self.condition)))
+    patches += compat.patches()
     for name in _OPERATORS:
         if name in vars(tl.constexpr):
             patches.append((tl.constexpr, name, _yielding(vars(tl.constexpr)[name])))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import triton.language as tl
 
-from triton_viz.core.grid.lanes import Diverged, RunOneByOne, groups_of
+from triton_viz.core.grid.lanes import Diverged, RunLater, RunOneByOne, groups_of
 from triton_viz.errors import KernelError
 
 if TYPE_CHECKING:
@@ -183,11 +183,13 @@ class Loop:
         self.spins += 1
         if flow.lanes.count > 1 and self.spins > SPINS_TOGETHER:
             raise RunOneByOne(f"all programs may be waiting in {where}")
+        if flow.lanes.count == 1 and flow.others_may_help and self.spins > SPINS_TOGETHER:
+            raise RunLater
         if self.spins > SPINS_ALONE:
             raise KernelError(
                 f"{where} has run {self.spins - 1} times and nothing was written: this program waits for "
-                "another that has not run. Programs run one after the other here, in the order of their ids, "
-                "so a program can wait only for those before it."
+                "another that waits too, or for what nobody does. Programs run one after the other here, so "
+                "two cannot wait for each other."
             )
 
     def breaks(self) -> bool:

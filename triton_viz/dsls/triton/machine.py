@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.language.semantic import TritonSemantic
 
 from triton_viz.core.columns import Numbers, Programs
 from triton_viz.core.data import Program
@@ -17,6 +16,7 @@ from triton_viz.core.grid.lanes import Lanes
 from triton_viz.core.grid.memory import Memory
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.base import Here
+from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.builder import LaneBuilder
 from triton_viz.dsls.triton.flow import Flow
 
@@ -56,7 +56,7 @@ def is_running() -> bool:
     return getattr(_thread, "machine", None) is not None
 
 
-class LaneSemantic(TritonSemantic):
+class LaneSemantic(compat.Semantic):
     """Triton's language layer, with our builder below it."""
 
     def multiple_of(self, x: Any, values: Any) -> Any:
@@ -108,13 +108,13 @@ class Machine:
         self.on_ordered()
         self.flow.note_waiting_op()
 
-    def begin(self, order: np.ndarray, undoable: bool) -> Programs:
+    def begin(self, order: np.ndarray) -> Programs:
         """Prepare for the programs with these places in the grid."""
         grid = self.builder.grid
         lanes = self.flow.lanes
         lanes.count, lanes.active = len(order), None
         self.builder.lanes = lanes
-        self.builder.log = [] if undoable else None
+        self.builder.log = []
         self.ordered = False
         rest, z = np.divmod(order, grid[2])
         x, y = np.divmod(rest, grid[1])
@@ -146,8 +146,7 @@ class Machine:
         programs = self.programs
         if active is not None:
             programs = Programs(programs.grid, programs.order, active.copy())
-        kernel = getattr(self._function, "fn", self._function)
-        return Here(kernel, programs, self.flow.iterations)
+        return Here(getattr(self._function, "fn", self._function), programs, self.flow.iterations)
 
     @property
     def bytes_per_lane(self) -> int:
@@ -159,6 +158,10 @@ class Machine:
         if lane is None or lane >= self.flow.lanes.count:  # a lane of `apply` is no program's
             lane = 0 if self.flow.ended is None else int(np.argmax(self.flow.ended))
         return self.builder.program(lane)
+
+    def may_wait(self, others_may_help: bool) -> None:
+        """Say whether a program that waits is to be put off, or has to get on."""
+        self.flow.others_may_help = others_may_help
 
     def undo(self) -> None:
         """Take back every write since `begin`."""

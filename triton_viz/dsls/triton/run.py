@@ -65,7 +65,6 @@ def run(call: Call, grid: Any, manager: "ClientManager") -> None:
             manager.grid_idx_callback,
             manager.discard_callback,
             vectorized=cfg.vectorized and manager.vectorized,
-            undoable=True,
             threads=cfg.num_sms,
             progress=progress,
         )

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import torch
-import triton.language
 from triton.backends import backends
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.runtime import driver
 
+from triton_viz.dsls.triton import compat
 from triton_viz.errors import UnsupportedError
 
 
@@ -233,12 +233,10 @@ def _torch_functions() -> Iterator[tuple[Any, str, Any]]:
 
 def _triton_driver() -> Iterator[tuple[Any, str, Any]]:
     ours = Driver()
-    # Releases differ in whether `active` is a property over a private name.
-    private = "_active" in vars(driver)
-    for name in ("active", "default"):
-        yield driver, f"_{name}" if private else name, ours
+    for name in compat.driver_names():
+        yield driver, name, ours
     # A kernel asks for its target to see whether it may use PTX. Here it may not.
-    target_info = getattr(triton.language, "target_info", None)
+    target_info = compat.target_info()
     if target_info is not None:
         yield target_info, "current_target", _no_target(target_info.current_target)
 
