@@ -243,3 +243,20 @@ def test_a_kernel_of_the_script_itself_is_sent_without_running_the_script_again(
     )
     environment = {"PYTHONPATH": str(ROOT), "TRITON_INTERPRET": "1"}
     assert run_python(str(script), environment=environment).stdout == "runs\n2.0 True\n"
+
+
+def test_a_kernel_whose_file_has_changed_is_compiled_as_it_was_imported(tmp_path: Path):
+    (tmp_path / "changing.py").write_text(
+        "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef one(x):\n    tl.store(x, 1)\n"
+    )
+    code = (
+        "import torch, triton_viz, changing\n"
+        "from pathlib import Path\n"
+        "Path('changing.py').write_text('# now it is a poem\\n' * 3)\n"
+        "from tests.test_warmup import Asm\n"
+        "client, x = Asm(), torch.zeros(1)\n"
+        "triton_viz.trace(client)(changing.one)[(1,)](x)\n"
+        "print(x.item(), client.compiled.asm['ttir'].count('tt.store'))\n"
+    )
+    printed = run_python("-c", code, cwd=tmp_path, environment={"PYTHONPATH": f"{ROOT}:{tmp_path}"}).stdout
+    assert printed == "1.0 1\n"

@@ -42,16 +42,27 @@ def packed(job: dict[str, Any]) -> bytes:
     sender = _Sender()
     body = sender.pack(job, "an argument")
     while sender.waiting:
-        fn, options = sender.waiting.pop()
-        sender.functions[_key(fn)] = _description(fn, options, sender)
-    lines = {file: linecache.getlines(file) for file in {f["file"] for f in sender.functions.values()}}
-    return pickle.dumps({"files": lines, "functions": sender.functions, "body": body})
+        fn, kernel = sender.waiting.pop()
+        sender.functions[_key(fn)] = _description(fn, kernel, sender)
+    files = _files(list(sender.functions.values()))
+    return pickle.dumps({"files": files, "functions": sender.functions, "body": body})
+
+
+def _files(functions: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """The files that functions are in, as they were when the functions were defined."""
+    files: dict[str, list[str]] = {}
+    for function in functions:
+        file, begin, own = function["file"], function["first_line"] - 1, function["lines"]
+        lines = files.setdefault(file, list(linecache.getlines(file)))
+        lines += ["\n"] * (begin + len(own) - len(lines))
+        lines[begin : begin + len(own)] = own
+    return files
 
 
 class _Sender:
     def __init__(self) -> None:
         self.functions: dict[str, Any] = {}
-        self.waiting: list[tuple[FunctionType, dict[str, Any]]] = []
+        self.waiting: list[tuple[FunctionType, Any]] = []
 
     def pack(self, value: Any, what: str) -> bytes:
         file = io.BytesIO()
@@ -69,15 +80,16 @@ class _Sender:
             return "module", value.__name__
         kind = "kernel" if isinstance(value, KernelInterface) else type(value).__name__
         if kind in ("kernel", "ConstexprFunction"):
-            options = _jit_options(value)
-            fn = value
-            while not isinstance(fn, FunctionType):  # autotuner, heuristics and traces wrap a kernel
-                fn = fn.fn  # type: ignore[attr-defined]
+            kernel: Any = value
+            while not isinstance(kernel.fn, FunctionType):  # autotuner, heuristics and traces wrap a kernel
+                kernel = kernel.fn
+            kernel = getattr(kernel, "jit_fn", kernel)
+            fn: FunctionType = kernel.fn
             if fn.__module__.partition(".")[0] == "triton":
                 return "name", fn.__module__, fn.__qualname__
             if _key(fn) not in self.functions:
                 self.functions[_key(fn)] = None
-                self.waiting.append((fn, options))
+                self.waiting.append((fn, kernel))
             return kind, _key(fn)
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
             raise NotSendable(
@@ -91,27 +103,23 @@ def _key(fn: FunctionType) -> str:
     return f"{fn.__module__}:{fn.__qualname__}:{id(fn)}"
 
 
-def _jit_options(kernel: Any) -> dict[str, Any]:
-    """What was said to `triton.jit` that matters to the compiler."""
-    while isinstance(kernel, KernelInterface) and not isinstance(kernel, JITFunction):
-        if isinstance(getattr(kernel, "kwargs", None), dict):  # an interpreted one
-            return {name: kernel.kwargs.get(name) for name in ("debug", "noinline")}  # type: ignore[attr-defined]
-        kernel = getattr(kernel, "jit_fn", None) or kernel.fn  # type: ignore[attr-defined]
-    return {name: getattr(kernel, name, None) for name in ("debug", "noinline")}
-
-
-def _description(fn: FunctionType, options: dict[str, Any], sender: _Sender) -> dict[str, Any]:
-    lines, first_line = inspect.getsourcelines(fn)
+def _description(fn: FunctionType, kernel: Any, sender: _Sender) -> dict[str, Any]:
+    if hasattr(kernel, "raw_src"):  # when it was decorated: its file may have changed
+        lines, first_line = kernel.raw_src, kernel.starting_line_number
+    else:
+        lines, first_line = inspect.getsourcelines(fn)
     source = textwrap.dedent("".join(lines))
     names = _free_names(source, fn)
     scope = {name: value for name, value in _scope(fn).items() if name in names}
+    said = kernel.kwargs if isinstance(getattr(kernel, "kwargs", None), dict) else vars(kernel)
     return {
+        "lines": lines,
         "source": source,
         "first_line": first_line,
         "file": fn.__code__.co_filename,
         "module": fn.__module__,
         "qualname": fn.__qualname__,
-        "options": options,
+        "options": {name: said.get(name) for name in ("debug", "noinline")},
         "defaults": sender.pack((fn.__defaults__, fn.__kwdefaults__), f"a default of {fn.__name__}"),
         "scope": {n: sender.pack(v, f"{n!r}, which {fn.__name__} uses,") for n, v in scope.items()},
     }
