@@ -4,6 +4,7 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import CodeType, FrameType
 
 import triton
 
@@ -11,21 +12,45 @@ from triton_viz.core.data import Site
 
 _OURS = str(Path(__file__).parents[1])
 _TRITON = str(Path(triton.__file__).parent)
-
+_MOST_KNOWN = 10_000
 
 _site = functools.cache(Site)
+_codes: dict[int, tuple[CodeType, bool]] = {}
+"""For code by its id (its hash is that of all its constants): itself, so that it stays, and whether it is the
+user's."""
+_paths: dict[tuple[int, ...], tuple[tuple[Site, ...], list[CodeType]]] = {}
+"""The call path for each way through the code, and that code: while it is kept, its ids are nobody else's."""
 
 
 def kernel_call_path(kernel: Callable) -> tuple[Site, ...]:
     """The lines of source being executed, from the kernel's own down to the deepest user function."""
-    path = []
+    file, name = kernel.__code__.co_filename, kernel.__name__
+    frames: list[FrameType] = []
+    key: list[int] = []
     frame = sys._getframe(1)
     while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith((_OURS, _TRITON)):
-            path.append(_site(file, frame.f_lineno, frame.f_code.co_name))
+        code = frame.f_code
+        known = _codes.get(id(code))
+        if known is None:
+            known = _learn(code)
+        if known[1]:
+            frames.append(frame)
+            key += (id(code), frame.f_lasti)
         # The interpreter runs a rewritten copy of the kernel: same file, name and lines, other code object.
-        if (file, frame.f_code.co_name) == (kernel.__code__.co_filename, kernel.__name__):
+        if code.co_name == name and code.co_filename == file:
             break
         frame = frame.f_back
-    return tuple(reversed(path))
+    where = tuple(key)
+    known_path = _paths.get(where)
+    if known_path is None:
+        sites = [_site(f.f_code.co_filename, f.f_lineno, f.f_code.co_name) for f in frames]
+        known_path = _paths[where] = tuple(reversed(sites)), [f.f_code for f in frames]
+    return known_path[0]
+
+
+def _learn(code: CodeType) -> tuple[CodeType, bool]:
+    if len(_codes) > _MOST_KNOWN:
+        _codes.clear()
+        _paths.clear()
+    known = _codes[id(code)] = code, not code.co_filename.startswith((_OURS, _TRITON))
+    return known

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
 from triton_viz.core import patch
 from triton_viz.core.columns import Programs
 from triton_viz.core.config import cfg
@@ -79,6 +81,14 @@ class Client(ABC):
     @abstractmethod
     def finalize(self) -> list[Any]:
         """The records of this launch. Calling it again returns the same."""
+
+    def choose_programs(self, grid: Program) -> np.ndarray | None:
+        """Which programs this client needs to run, as places in the grid counted with z fastest; None: all.
+
+        The others are left out only if every client chooses the same: results then lack what they would
+        have written.
+        """
+        return None
 
     def discard_callback(self) -> None:  # noqa: B027 - few clients have something to forget
         """Forget all since the last `grid_idx_callback`: those programs are run again, in smaller groups.
@@ -169,6 +179,14 @@ class ClientManager:
     def all_tensors(self) -> list[TensorInfo]:
         """The launch's tensors: its arguments', and those that its pointers led to."""
         return [*self.named, *self.adopted()]
+
+    def choose_programs(self) -> np.ndarray | None:
+        """Which programs to run, if all clients choose the same ones; None: all."""
+        choices = [client.choose_programs(self.grid) for client in self.clients.values()]
+        if not choices or any(choice is None for choice in choices):
+            return None
+        first = choices[0]
+        return first if all(np.array_equal(first, choice) for choice in choices) else None  # type: ignore[arg-type]
 
     def grid_idx_callback(self, programs: Programs) -> None:
         """The programs that run next."""

@@ -65,16 +65,25 @@ def run_grid(
     undoable: bool = True,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
+    chosen: np.ndarray | None = None,
 ) -> None:
     """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
 
-    A chunk of one program is never run again. With several threads, chunks run side by side until one comes
+    With `chosen`, only the programs with these places in the grid are run, in this order. A chunk of one program is never run again. With several threads, chunks run side by side until one comes
     to an atomic; from there on all run in order, so that the result is the same as without threads.
     """
     machine = make_machine()
     run = _Chunks(machine, began, discarded, undoable and vectorized, progress)
+    total = total if chosen is None else len(chosen)
+
+    def places(start: int, lanes: int) -> np.ndarray:
+        stop = min(start + lanes, total)
+        return np.arange(start, stop, dtype=np.int64) if chosen is None else chosen[start:stop]
+
     if threads > 1 and total > 1:
-        left = _on_threads(total, make_machine, began, discarded, vectorized, threads, progress)
+        size = FIRST_LANES if vectorized else 1
+        chunks = [places(start, size) for start in range(0, total, size)]
+        left = _on_threads(chunks, make_machine, began, discarded, threads, progress)
         machine.enter()
         for order in left:
             run.chunk(order)
@@ -82,7 +91,7 @@ def run_grid(
     machine.enter()
     start, lanes = 0, min(total, FIRST_LANES) if vectorized else 1
     while start < total:
-        run.chunk(np.arange(start, min(start + lanes, total), dtype=np.int64))
+        run.chunk(places(start, lanes))
         start += lanes
         if vectorized:
             lanes = _lanes_for(machine.bytes_per_lane)
@@ -136,17 +145,14 @@ class _Chunks:
 
 
 def _on_threads(
-    total: int,
+    chunks: list[np.ndarray],
     make_machine: Callable[[], Machine],
     began: Callable[[Programs], None],
     discarded: Callable[[], None],
-    vectorized: bool,
     threads: int,
     progress: Callable[[int], None],
 ) -> list[np.ndarray]:
     """Run chunks on several threads until order matters. The result is what is left, in order."""
-    size = FIRST_LANES if vectorized else 1
-    chunks = [np.arange(s, min(s + size, total), dtype=np.int64) for s in range(0, total, size)]
     lock = threading.Lock()
     queue = iter(range(len(chunks)))
     left: list[int] = []

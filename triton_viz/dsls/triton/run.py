@@ -52,8 +52,9 @@ def run(call: Call, grid: Any, manager: "ClientManager") -> None:
     for name, argument in arguments.items():
         values[name] = _plain(argument) if name in constants else as_value(argument, first.semantic)
     total = math.prod(size)
+    chosen = manager.choose_programs()
     visible = cfg.progress and sys.stderr is not None and sys.stderr.isatty()
-    with Progress(call.fn.__name__, total, visible) as progress:
+    with Progress(call.fn.__name__, total if chosen is None else len(chosen), visible) as progress:
         run_grid(
             total,
             make_machine,
@@ -63,6 +64,7 @@ def run(call: Call, grid: Any, manager: "ClientManager") -> None:
             undoable=True,
             threads=cfg.num_sms,
             progress=progress,
+            chosen=chosen,
         )
     host.write_back()
 
