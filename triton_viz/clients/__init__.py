@@ -1,5 +1,6 @@
 """The clients that come with triton_viz, one folder each."""
 
+from triton_viz.clients.profiler import Profiler
 from triton_viz.clients.tracer import Tracer
 
-__all__ = ["Tracer"]
+__all__ = ["Profiler", "Tracer"]

@@ -12,7 +12,7 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, KernelInterface
 
-from triton_viz.clients import Tracer
+from triton_viz.clients import Profiler, Tracer
 from triton_viz.core import trace_file
 from triton_viz.core.attributes import set_attribute
 from triton_viz.core.client import Client, ClientManager
@@ -87,7 +87,11 @@ def _normalize_client(client: ClientLike) -> Client:
         return client()
     if client == "tracer":
         return Tracer()
-    raise UnsupportedError(f"{client!r} is not a client: give 'tracer', a Client class or an instance")
+    if client == "profiler":
+        return Profiler()
+    raise UnsupportedError(
+        f"{client!r} is not a client: give 'tracer', 'profiler', a Client class or an instance"
+    )
 
 
 class TritonTrace(KernelInterface):

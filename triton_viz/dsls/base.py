@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from triton_viz.core.columns import Places, Programs
-from triton_viz.core.data import Op
+from triton_viz.core.data import Op, TensorInfo
 from triton_viz.core.grid.memory import Mask, Memory
 from triton_viz.core.grid.value import Value
 from triton_viz.core.places import Tensors, places_of
@@ -43,11 +43,15 @@ class Accessed:
             known = Tensors([*known.tensors, *self._memory.adopted])
         return places_of(self.pointers, self.mask, self.width, known)
 
+    @property
+    def tensors_by_name(self) -> dict[str, TensorInfo]:
+        """The tensors that `places` may name."""
+        return {tensor.name: tensor for tensor in (*self._tensors.tensors, *self._memory.adopted)}
+
     def of_one_program(self) -> dict[str, Any]:
         """The only program's tensor (None if it touches nothing, or nothing of ours), offsets and mask."""
         found = self.places.at(0)
-        by_name = {tensor.name: tensor for tensor in (*self._tensors.tensors, *self._memory.adopted)}
-        tensor = by_name.get(found.tensors[0]) if found.tensors else None
+        tensor = self.tensors_by_name.get(found.tensors[0]) if found.tensors else None
         return {"tensor": tensor, "offsets": found.elements(0), "mask": found.mask(0)}
 
 
