@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -28,6 +28,8 @@ class OpCallbacks:
     before_callback: Callable[..., None] | None = None
     after_callback: Callable[..., None] | None = None
     op_overrider: Callable[..., Any] | None = None
+    only: Collection[str] | None = None
+    """If given, ops of other names (a `Compute`'s `name`) are not for this client: they cost it nothing."""
 
 
 @dataclasses.dataclass(frozen=True)

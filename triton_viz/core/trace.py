@@ -1,6 +1,7 @@
 """`trace`: wrap a kernel, or all kernels for a while, so that running one leaves a `Launch` behind."""
 
 import contextlib
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Sequence
@@ -161,18 +162,25 @@ def _launch(
                 raise _explain(error, call.fn) from (error.__cause__ or error)
         if not manager.clients:
             return
-        lines, first_line = inspect.getsourcelines(call.fn)
+        source, first_line = _source_of(call.fn)
         launches.append(
             Launch(
                 kernel=call.fn.__name__,
                 file=inspect.getfile(call.fn),
                 first_line=first_line,
-                source="".join(lines),
+                source=source,
                 grid=manager.grid,
                 tensors=tuple(manager.all_tensors()),
                 records=manager.finalize(),
             )
         )
+
+
+@functools.lru_cache(256)
+def _source_of(fn: Callable) -> tuple[str, int]:
+    """A kernel's source and its first line. Finding where it ends takes as long as a small launch."""
+    lines, first_line = inspect.getsourcelines(fn)
+    return "".join(lines), first_line
 
 
 def _explain(error: Exception, fn: Callable) -> Exception:

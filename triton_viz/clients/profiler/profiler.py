@@ -27,6 +27,7 @@ from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Program, Reduce
 from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed
 
+_COUNTED = frozenset((*work.FLOATS, *work.INTEGERS))
 _MOST_STAGED = 1 << 25
 """The bytes that accesses of a chunk may take until they are looked at."""
 
@@ -139,7 +140,7 @@ class Profiler(Client):
         totals = self._totals
         if not totals.programs:
             return []
-        first_line = inspect.getsourcelines(self._kernel)[1]
+        first_line = self._kernel.__code__.co_firstlineno
         launched = Launched(
             kernel=self._kernel,
             file=inspect.getfile(self._kernel),
@@ -202,7 +203,7 @@ class Profiler(Client):
         if op_type is Atomic:
             return OpCallbacks(after_callback=self._access("atomic"))
         if op_type is Compute:
-            return OpCallbacks(after_callback=self._compute)
+            return OpCallbacks(after_callback=self._compute, only=_COUNTED)
         if op_type is Dot:
             return OpCallbacks(after_callback=self._dot)
         if op_type in (Reduce, Scan):
@@ -232,12 +233,10 @@ class Profiler(Client):
 
     def _compute(self, name: str, inputs: Any, result: Any = None) -> None:
         amount = work.FLOATS.get(name)
+        chunk: Chunk = self._local.chunk
         if amount is None:
-            if name in work.INTEGERS:
-                chunk: Chunk = self._local.chunk
-                chunk.integers.add(math.prod(result.shape), self._here().programs.active, chunk.lanes)
+            chunk.integers.add(math.prod(result.shape), self._here().programs.active, chunk.lanes)
             return
-        chunk = self._local.chunk
         amount *= math.prod(result.shape)
         precision = work.precision(result.dtype.scalar)
         if chunk.combining is not None:
