@@ -25,7 +25,7 @@ Bounds = tuple[tuple[np.ndarray, np.ndarray] | None, ...]
 
 
 class Batch(msgspec.Struct, eq=False):
-    """Accesses of one site in I iterations by L lanes, to one tensor, that differ only in place and bounds."""
+    """Accesses of one site to one tensor, in I iterations by L lanes, that differ in place and bounds."""
 
     width: int
     """The bytes of an element."""
@@ -80,7 +80,7 @@ class Batch(msgspec.Struct, eq=False):
     def elements(self, rows: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The places of these blocks' elements, (N, E), and which of them are touched."""
         if self.offsets is not None:
-            offsets = self.offsets[rows, lanes]
+            offsets = self.offsets[rows, lanes].astype(np.int64)
         else:
             offsets = self.first[rows, lanes][:, None] + block_offsets(self.shape, self.steps)
         kept = np.broadcast_to(self.active[rows, lanes][:, None], offsets.shape)
@@ -179,9 +179,7 @@ def cost_of(batch: Batch, alignment: int) -> Cost:
     return Cost(*(counts @ table).tolist())
 
 
-def _cost_of_kinds(
-    kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]
-) -> list[tuple[int, int, int]]:
+def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -> list[tuple[int, int, int]]:
     order = sorted(
         range(len(batch.shape)),
         key=lambda axis: -abs(batch.steps[axis]) if batch.steps[axis] else -math.inf,
@@ -211,7 +209,7 @@ def _cost_of_listed(batch: Batch, alignment: int) -> Cost:
     some = max(1, _BATCH // max(batch.size, 1))
     for begin in range(0, len(rows), some):
         offsets, kept = batch.elements(rows[begin : begin + some], lanes[begin : begin + some])
-        found = _requests(offsets.astype(np.int64) * batch.unit + alignment, kept, batch.width)
+        found = _requests(offsets * batch.unit + alignment, kept, batch.width)
         total += np.array(found).sum(axis=0)
     return Cost(*total.tolist())
 
@@ -290,11 +288,10 @@ def _of_one_batch(batch: Batch) -> np.ndarray | None:
         return counts[0]
     step = np.diff(batch.first, axis=0)
     if not step.any():
-        whole = all(p is None or (p[0] == p[0][:1]).all() and (p[1] == p[1][:1]).all() for p in batch.bounds)
+        limits = [bound for pair in batch.bounds if pair is not None for bound in pair]
+        whole = all((bound == bound[:1]).all() for bound in limits)
         return counts.max(axis=0) if whole else None
-    if (step == step[0, 0]).all() and _apart(
-        (int(step[0, 0]), *batch.steps), (len(counts), *batch.shape)
-    ):
+    if (step == step[0, 0]).all() and _apart((int(step[0, 0]), *batch.steps), (len(counts), *batch.shape)):
         return counts.sum(axis=0)
     return None
 

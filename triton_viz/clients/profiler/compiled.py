@@ -12,13 +12,17 @@ from triton_viz.clients.profiler.data import Compiled, CompiledLine
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _GLOBAL = re.compile(r"\b(?:ld|st|atom|red)\.(?:[a-z_]+(?:::[a-z_]+)*\.)*global\b([\w.:]*)")
-_ASYNC = re.compile(r"\bcp\.async\.\w+\.shared(?:::\w+)?\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(?:0x)?([0-9a-f]+)")
+_ASYNC = re.compile(
+    r"\bcp\.async\.\w+\.shared(?:::\w+)?\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(?:0x)?([0-9a-f]+)"
+)
 _AMD = re.compile(r"\b(?:global|buffer)_(?:load|store)_(?:dword(?:x(\d))?|b(\d+)|u?(byte|short))\b")
 _LOC_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)\s*$")
 _LOC_USED = re.compile(r"loc\((#loc\d*)\)\s*$")
 _LOC_PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
 _SPILLED = ("n_spills", "spills", "spill_bytes")
 _REGISTERS = ("n_regs", "registers", "num_registers")
+
+_NO_INSTRUCTION = (".", "$", "{", "}")
 
 Place = tuple[str, int]
 
@@ -33,7 +37,7 @@ def compiled_of(compiled: Any, target: str | None) -> Compiled | None:
     ttgir = _ttgir(asm.get("ttgir") or "")
     places = sorted(set(instructions) | set(ttgir))
     return Compiled(
-        target=target or str(getattr(metadata, "target", "")),
+        target=target or _target(getattr(metadata, "target", None)),
         registers=_number((compiled, metadata), _REGISTERS),
         spills=_number((compiled, metadata), _SPILLED),
         shared=_number((compiled, metadata), ("shared", "shared_memory")),
@@ -49,6 +53,11 @@ def compiled_of(compiled: Any, target: str | None) -> Compiled | None:
             for file, line in places
         ),
     )
+
+
+def _target(target: Any) -> str:
+    """`cuda:90`."""
+    return f"{target.backend}:{target.arch}" if hasattr(target, "backend") else str(target or "")
 
 
 def _number(owners: tuple[Any, ...], names: tuple[str, ...]) -> int | None:
@@ -81,7 +90,7 @@ def _instructions(text: str) -> tuple[dict[Place, list[str]], dict[Place, list[i
             if not inline:
                 place = files.get(at[1], at[1]), int(at[2])
             continue
-        if place is None or not line or line[0] in ".$}{@" and not line.startswith("@") or line.endswith(":"):
+        if place is None or line.startswith(_NO_INSTRUCTION) or line.endswith(":") or not line:
             continue
         found.setdefault(place, []).append(line)
         if width := _width(line):
@@ -107,7 +116,7 @@ def _width(instruction: str) -> int:
 
 def _ttgir(text: str) -> dict[Place, list[str]]:
     """For each line of source the ops of Triton's GPU dialect."""
-    aliases = dict(found.groups() for line in text.splitlines() if (found := _LOC_ALIAS.match(line)))
+    aliases = {found[1]: found[2] for line in text.splitlines() if (found := _LOC_ALIAS.match(line))}
 
     def place(alias: str, depth: int = 0) -> Place | None:
         body = aliases.get(alias, "")
@@ -116,10 +125,10 @@ def _ttgir(text: str) -> dict[Place, list[str]]:
         inner = re.search(r"#loc\d*", body)
         return place(inner[0], depth + 1) if inner and depth < 32 else None
 
-    found: dict[Place, list[str]] = {}
+    ops: dict[Place, list[str]] = {}
     for line in text.splitlines():
         used = _LOC_USED.search(line)
         op = line[: used.start()].strip() if used else ""
         if used and op and op != "}" and (at := place(used[1])) is not None:
-            found.setdefault(at, []).append(op)
-    return found
+            ops.setdefault(at, []).append(op)
+    return ops

@@ -76,7 +76,11 @@ def _mask(launch: _Launch) -> Iterator[Finding]:
                 else f"a block of {best} is enough"
             )
         yield Finding(
-            kind="mask", message=message, change=change, cost=site.mask_waste * launch.share(site), **_at(site)
+            kind="mask",
+            message=message,
+            change=change,
+            cost=site.mask_waste * launch.share(site),
+            **_at(site),
         )
 
 
@@ -100,26 +104,28 @@ def _coalescing(launch: _Launch) -> Iterator[Finding]:
         steps = [abs(s) for s, n in zip(site.steps or (), site.block, strict=False) if s and n > 1]
         nearest = min(steps, default=0)
         message = (
-            f"each request of 32 elements of this {site.kind} needs {site.sectors_per_request:.1f} sectors of "
-            f"{SECTOR} bytes, {worse:.1f} times as many as if they were packed"
+            f"each request of 32 elements of this {site.kind} needs {site.sectors_per_request:.1f} sectors "
+            f"of {SECTOR} bytes, {worse:.1f} times as many as if they were packed"
         )
+        kind = "coalescing"
         if nearest == 1:
             if worse < 1.15:
                 continue
-            kind, change = "alignment", (
-                f"blocks do not begin at multiples of {SECTOR} bytes: pad the rows of {site.tensor} to such a "
-                "multiple, or let blocks be wider"
+            kind = "alignment"
+            change = (
+                f"blocks do not begin at multiples of {SECTOR} bytes: pad the rows of {site.tensor} to such "
+                "a multiple, or let blocks be wider"
             )
         elif nearest:
-            kind, change = "coalescing", (
+            change = (
                 f"neighbours in the block are {nearest} elements apart in {site.tensor}: let the axis along "
-                "which it is contiguous be an axis of the block (load a tile and tl.trans it), or store the "
-                "tensor transposed"
+                "which it is contiguous be an axis of the block (load a tile and tl.trans it), or store "
+                "the tensor transposed"
             )
         else:
-            kind, change = "coalescing", (
-                "addresses have no order: sort what they depend on, or let each program take whole rows of "
-                f"{site.tensor}"
+            change = (
+                "addresses have no order: sort what they depend on, or let each program take whole rows "
+                f"of {site.tensor}"
             )
         cost = (1 - site.coalescing) * launch.share(site)
         yield Finding(kind=kind, message=message, change=change, cost=cost, **_at(site))
@@ -133,8 +139,8 @@ def _reread(launch: _Launch) -> Iterator[Finding]:
             yield Finding(
                 kind="reread",
                 message=f"each program loads an element {site.repeats_in_program:.1f} times here",
-                change="load it before the loop and keep it, or let the block have no axis along which nothing "
-                "changes: broadcast after loading",
+                change="load it before the loop and keep it, or let the block have no axis along which "
+                "nothing changes: broadcast after loading",
                 cost=(1 - 1 / site.repeats_in_program) * launch.share(site),
                 **_at(site),
             )
@@ -196,7 +202,8 @@ def _loops(launch: _Launch) -> Iterator[Finding]:
         if loop.trips_least == loop.trips_most:
             yield Finding(
                 kind="loop",
-                message=f"this loop is not unrolled, and every program goes round it {loop.trips_most:g} times",
+                message="this loop is not unrolled, and every program goes round it "
+                f"{loop.trips_most:g} times",
                 change="if that is known when the kernel is compiled, make its bounds constexpr and write "
                 "tl.static_range",
                 cost=0.02,
@@ -214,8 +221,8 @@ def _balance(launch: _Launch) -> Iterator[Finding]:
             kind="balance",
             message=f"programs are uneven in {balance.of}: {balance.least:,} to {balance.most:,}, "
             f"median {balance.median:,.0f}; the most are of {heavy}",
-            change="give heavy and light work to the same program (first with last), or split the heavy: with "
-            "fewer programs than fit at once the heaviest one is what the launch waits for",
+            change="give heavy and light work to the same program (first with last), or split the heavy: "
+            "with fewer programs than fit at once the heaviest one is what the launch waits for",
             cost=0.5 * (1 - 1 / balance.imbalance),
         )
 

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from triton_viz.clients.profiler.data import KernelReport, Report
+from triton_viz.core.data import Site
 
 _UNITS = ("", "K", "M", "G", "T", "P")
 _DETAILED = 5
@@ -48,7 +49,7 @@ def duration(seconds: float) -> str:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=title or None, title_justify="left", header_style="bold")
     for column in columns:
         left = column in ("line", "tensor", "kernel", "what", "of", "loop", "most by")
         table.add_column(column, justify="left" if left else "right", overflow="fold")
@@ -72,7 +73,8 @@ def _overview(kernels: list[list[KernelReport]]) -> Table:
 def _print_launch(launch: KernelReport, launches: int, console: Console) -> None:
     roof = launch.roofline
     console.print()
-    heading = f"{launch.kernel} {launch.grid}, {launch.programs:,} programs"
+    where = f"{Path(launch.file).name}:{launch.line}"
+    heading = f"{launch.kernel} ({where}), grid {launch.grid}, {launch.programs:,} programs"
     if launches > 1:
         heading += f" (the heaviest of {launches} launches)"
     console.print(Text(heading, style="bold"))
@@ -103,24 +105,37 @@ def _print_launch(launch: KernelReport, launches: int, console: Console) -> None
         console.print(f"{Path(loop.file).name}:{loop.line} {loop.kind} loop, {trips} iterations, {state}")
     if launch.compiled is not None:
         made = launch.compiled
-        numbers = {"registers": made.registers, "bytes spilled": made.spills, "bytes of shared memory": made.shared}
+        numbers = {
+            "registers": made.registers,
+            "bytes spilled": made.spills,
+            "bytes of shared memory": made.shared,
+        }
         said = ", ".join(f"{n} {what}" for what, n in numbers.items() if n is not None)
         console.print(f"compiled for {made.target}: {said}")
     for finding in launch.findings:
         where = f"{Path(finding.file).name}:{finding.line} " if finding.line else ""
         of = f"{finding.tensor}: " if finding.tensor else ""
-        console.print(Text.assemble((f"{where}{of}", "cyan"), finding.message, ". ", (finding.change, "green")))
+        change = finding.change[:1].upper() + finding.change[1:]
+        console.print(
+            Text.assemble((f"{where}{of}", "cyan"), f"{finding.message}. ", (f"{change}.", "green"))
+        )
+
+
+def _place(site: Site | None, kernel_file: str) -> str:
+    if site is None:
+        return ""
+    return str(site.line) if site.file == kernel_file else f"{Path(site.file).name}:{site.line}"
 
 
 def _sites(launch: KernelReport) -> Table:
     table = _table(
-        "", "line", "what", "tensor", "bytes", "masked", "sectors/request", "coalesced", "repeats", "shared by"
+        *("", "line", "what", "tensor", "bytes", "masked", "sectors", "packed", "repeats", "programs")
     )
     for site in launch.sites:
         about = "" if site.exact else "~"
         where = site.site[-1] if site.site else None
         table.add_row(
-            f"{Path(where.file).name}:{where.line}" if where else "",
+            _place(where, launch.file),
             site.kind,
             site.tensor,
             amount(site.bytes, "B") + (f" ±{site.error:.1%}" if site.error else ""),

@@ -13,7 +13,14 @@ import numpy as np
 
 from triton_viz.clients.profiler import sampling, work
 from triton_viz.clients.profiler.compiled import compiled_of
-from triton_viz.clients.profiler.data import Advice, Compiled, KernelProfile, KernelReport, Report, SiteProfile
+from triton_viz.clients.profiler.data import (
+    Advice,
+    Compiled,
+    KernelProfile,
+    KernelReport,
+    Report,
+    SiteProfile,
+)
 from triton_viz.clients.profiler.devices import Device, find_device
 from triton_viz.clients.profiler.printing import print_report
 from triton_viz.clients.profiler.reporting import Launched, report_of
@@ -23,7 +30,19 @@ from triton_viz.clients.profiler.totals import LaunchTotals
 from triton_viz.clients.utils import kernel_call_path
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
 from triton_viz.core.columns import Numbers, Programs
-from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Program, Reduce, Scan, Site, Store, TensorInfo
+from triton_viz.core.data import (
+    Atomic,
+    Compute,
+    Dot,
+    Load,
+    Op,
+    Program,
+    Reduce,
+    Scan,
+    Site,
+    Store,
+    TensorInfo,
+)
 from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed
 

@@ -26,7 +26,7 @@ def choose(sample: float | int, seed: int, programs: int) -> np.ndarray | None:
 
 
 def every_second(chosen: np.ndarray, seed: int, programs: int) -> np.ndarray:
-    """A half of a sample at random, as booleans by place: from two sizes of samples one sees how they grow."""
+    """Half of a sample at random, as booleans by place: two sizes of samples show how they grow."""
     result = np.zeros(programs, bool)
     half = np.random.default_rng(seed + 1).choice(chosen, (len(chosen) + 1) // 2, replace=False)
     result[half] = True

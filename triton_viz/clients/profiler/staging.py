@@ -154,7 +154,10 @@ def _mask(accessed: Accessed, lanes: int, ran: np.ndarray) -> tuple[Any, np.ndar
             if pair is not None:
                 takes = takes & (pair[1] > pair[0])
         if takes.any():  # those of lanes that touch nothing say nothing
-            limits = [None if pair is None or _whole(pair, n, takes) else pair for pair, n in zip(limits, shape, strict=True)]
+            limits = [
+                None if pair is None or _whole(pair, n, takes) else pair
+                for pair, n in zip(limits, shape, strict=True)
+            ]
         return tuple(limits), None, takes
     if not shape:
         return none, None, ran[None] & np.broadcast_to(mask, (lanes,))

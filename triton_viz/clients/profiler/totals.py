@@ -59,7 +59,7 @@ class SiteTotals:
 
     def _count_hits(self, batch: Batch) -> None:
         offsets, kept = batch.elements(*np.nonzero(batch.active))
-        self.hits.append(np.unique(offsets[kept].astype(np.int64), return_counts=True))
+        self.hits.append(np.unique(offsets[kept], return_counts=True))
         if len(self.hits) > 64:
             self.hits = [merged_hits(self.hits)]
 
@@ -78,7 +78,7 @@ def _most_used(batch: Batch) -> tuple[int, ...]:
         anybody = np.zeros(batch.size, bool)
         if len(rows):
             anybody = batch.keep[rows, lanes].any(axis=0)
-        seen = anybody.reshape(batch.shape)
+        seen: Any = anybody.reshape(batch.shape)
         axes = range(seen.ndim)
         return tuple(int(seen.any(axis=tuple(a for a in axes if a != axis)).sum()) for axis in axes)
     return tuple(

@@ -69,8 +69,9 @@ def run_grid(
 ) -> None:
     """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
 
-    With `chosen`, only the programs with these places in the grid are run, in this order. A chunk of one program is never run again. With several threads, chunks run side by side until one comes
-    to an atomic; from there on all run in order, so that the result is the same as without threads.
+    With `chosen`, only the programs with these places in the grid are run, in this order. A chunk of one
+    program is never run again. With several threads, chunks run side by side until one comes to an atomic;
+    from there on all run in order, so that the result is the same as without threads.
     """
     machine = make_machine()
     run = _Chunks(machine, began, discarded, undoable and vectorized, progress)
