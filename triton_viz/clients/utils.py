@@ -22,12 +22,21 @@ _paths: dict[tuple[int, ...], tuple[tuple[Site, ...], list[CodeType]]] = {}
 """The call path for each way through the code, and that code: while it is kept, its ids are nobody else's."""
 
 
+Instruction = tuple[int, ...]
+"""One op in the source, also where a line has several: comparable with others of the same launch only."""
+
+
 def kernel_call_path(kernel: Callable) -> tuple[Site, ...]:
     """The lines of source being executed, from the kernel's own down to the deepest user function."""
+    return kernel_instruction(kernel)[0]
+
+
+def kernel_instruction(kernel: Callable) -> tuple[tuple[Site, ...], Instruction]:
+    """The call path, and which instruction of its last line."""
     file, name = kernel.__code__.co_filename, kernel.__name__
     frames: list[FrameType] = []
     key: list[int] = []
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         known = _codes.get(id(code))
@@ -45,7 +54,7 @@ def kernel_call_path(kernel: Callable) -> tuple[Site, ...]:
     if known_path is None:
         sites = [_site(f.f_code.co_filename, f.f_lineno, f.f_code.co_name) for f in frames]
         known_path = _paths[where] = tuple(reversed(sites)), [f.f_code for f in frames]
-    return known_path[0]
+    return known_path[0], where
 
 
 def _learn(code: CodeType) -> tuple[CodeType, bool]:

@@ -5,7 +5,7 @@ blocks are alike (equally aligned, equally masked) cost the same, so only one of
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,8 @@ REQUEST = 32
 """The elements that are asked for at a time: one for each thread of a warp."""
 _BATCH = 1 << 19
 """How many elements are laid out in memory at a time."""
+_LOOKED_AT = 64
+"""In how many blocks we look which axis is the contiguous one, where that is not known."""
 MOST_ELEMENTS = 1 << 22
 """With more elements than this to compare, some lanes stand for all, and the result is an estimate."""
 
@@ -128,6 +130,33 @@ def _apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return True
 
 
+def regular_steps(batch: Batch) -> tuple[int, ...] | None:
+    """From one element to the next along each axis; None if that is not the same everywhere."""
+    if batch.offsets is None:
+        return batch.steps
+    steps = [np.unique(distances) for distances in _distances(batch, batch.active)]
+    return tuple(int(s[0]) if len(s) else 0 for s in steps) if all(len(s) < 2 for s in steps) else None
+
+
+def _distances(batch: Batch, active: np.ndarray) -> Iterator[np.ndarray]:
+    """Along each axis, how far apart neighbours are that are both touched."""
+    offsets, kept = (array.reshape(-1, *batch.shape) for array in batch.elements(*np.nonzero(active)))
+    for axis in range(1, offsets.ndim):
+        both = kept.take(range(1, kept.shape[axis]), axis) & kept.take(range(kept.shape[axis] - 1), axis)
+        yield np.diff(offsets, axis=axis)[both]
+
+
+def _typical_steps(batch: Batch) -> tuple[int, ...]:
+    """How far apart neighbours mostly are along each axis."""
+    if batch.offsets is None:
+        return batch.steps
+    some = np.zeros_like(batch.active)
+    rows, lanes = np.nonzero(batch.active)
+    looked = np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_AT)).astype(np.int64)
+    some[rows[looked], lanes[looked]] = True
+    return tuple(int(np.median(np.abs(d))) if d.size else 0 for d in _distances(batch, some))
+
+
 # --- requests and sectors ---
 
 
@@ -180,11 +209,7 @@ def cost_of(batch: Batch, alignment: int) -> Cost:
 
 
 def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -> list[tuple[int, int, int]]:
-    order = sorted(
-        range(len(batch.shape)),
-        key=lambda axis: -abs(batch.steps[axis]) if batch.steps[axis] else -math.inf,
-    )
-    at = np.arange(batch.size).reshape(batch.shape).transpose(order).reshape(-1)
+    at = _as_threads_take_them(batch.shape, batch.steps)
     places = block_offsets(batch.shape, batch.steps)[at] * batch.unit
     result: list[tuple[int, int, int]] = []
     some = max(1, _BATCH // max(batch.size, 1))
@@ -203,13 +228,22 @@ def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -
     return result
 
 
+def _as_threads_take_them(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:
+    """The elements of a block in an order in which neighbours in memory come after each other."""
+    order = sorted(range(len(shape)), key=lambda axis: -abs(steps[axis]) if steps[axis] else -math.inf)
+    return np.arange(math.prod(shape)).reshape(shape).transpose(order).reshape(-1)
+
+
 def _cost_of_listed(batch: Batch, alignment: int) -> Cost:
     rows, lanes = np.nonzero(batch.active)
+    if not len(rows):
+        return Cost()
+    at = _as_threads_take_them(batch.shape, _typical_steps(batch))
     total = np.zeros(3, np.int64)
     some = max(1, _BATCH // max(batch.size, 1))
     for begin in range(0, len(rows), some):
         offsets, kept = batch.elements(rows[begin : begin + some], lanes[begin : begin + some])
-        found = _requests(offsets * batch.unit + alignment, kept, batch.width)
+        found = _requests(offsets[:, at] * batch.unit + alignment, kept[:, at], batch.width)
         total += np.array(found).sum(axis=0)
     return Cost(*total.tolist())
 

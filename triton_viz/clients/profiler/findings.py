@@ -70,11 +70,12 @@ def _mask(launch: _Launch) -> Iterator[Finding]:
             message += f": {launch.block(block)} for {launch.size(used)}"
             best = _best_block(used, block)
             rounds = -(-used // best)
-            change = (
-                f"loop over blocks of {best}: {rounds} of them are {rounds * best} elements"
-                if rounds > 1
-                else f"a block of {best} is enough"
-            )
+            if best == block:
+                change = "let the mask leave out less, or the axis be shorter"
+            elif rounds > 1:
+                change = f"loop over blocks of {best}: {rounds} of them are {rounds * best} elements"
+            else:
+                change = f"a block of {best} is enough"
         yield Finding(
             kind="mask",
             message=message,

@@ -27,7 +27,7 @@ from triton_viz.clients.profiler.reporting import Launched, report_of
 from triton_viz.clients.profiler.skipping import skipped_load, skipped_store
 from triton_viz.clients.profiler.staging import Chunk, LoopTrips, PerLane
 from triton_viz.clients.profiler.totals import LaunchTotals
-from triton_viz.clients.utils import kernel_call_path
+from triton_viz.clients.utils import kernel_call_path, kernel_instruction
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
 from triton_viz.core.columns import Numbers, Programs
 from triton_viz.core.data import (
@@ -237,8 +237,8 @@ class Profiler(Client):
         def note(accessed: Accessed, **_: Any) -> None:
             chunk: Chunk = self._local.chunk
             active = self._here().programs.active
-            key = kernel_call_path(self._kernel), kind
-            chunk.accesses.setdefault(key, []).append((accessed, active))
+            path, instruction = kernel_instruction(self._kernel)
+            chunk.accesses.setdefault(((path, kind), instruction), []).append((accessed, active))
             pointers = accessed.pointers
             each = 24 if pointers.numbers is not None else 16 * math.prod(pointers.shape)
             if isinstance(accessed.mask, np.ndarray):

@@ -45,9 +45,11 @@ def report_of(totals: LaunchTotals, launched: Launched, device: Device) -> Kerne
     """The report of a launch that is over."""
     ran = int(np.count_nonzero(totals.ran))
     scale = totals.programs / ran if ran else 0.0
-    _give_what_was_masked_off(totals)
-    in_order = sorted(totals.sites.values(), key=lambda site: [(s.file, s.line) for s in site.path])
-    found = [site for site in in_order if site.tensor is not None]
+    totals.give_what_was_masked_off()
+    found = sorted(
+        totals.sites.values(),
+        key=lambda site: ([(s.file, s.line) for s in site.path], site.kind, site.tensor.name),
+    )
     sites = tuple(_site(site, scale, ran, totals.programs) for site in found)
     tensors = _tensors(totals, found, scale, ran)
     work = tuple(
@@ -106,18 +108,7 @@ def report_of(totals: LaunchTotals, launched: Launched, device: Device) -> Kerne
     return msgspec.structs.replace(report, findings=find(report, launched.kernel, launched.arguments, device))
 
 
-def _give_what_was_masked_off(totals: LaunchTotals) -> None:
-    """A block of which nothing is touched is of no tensor: count it to the one that its line is about."""
-    for (key, name), site in list(totals.sites.items()):
-        if name is None:
-            others = [s for (k, n), s in totals.sites.items() if k == key and n is not None]
-            if others:
-                others[0].possible += site.possible
-            del totals.sites[key, name]
-
-
 def _site(site: SiteTotals, scale: float, ran: int, programs: int) -> SiteTraffic:
-    assert site.tensor is not None
     moved = site.elements * site.width
     distinct, exact = _distinct([site], scale, ran, programs)
     in_programs = round(site.in_programs * site.width * scale)
@@ -156,7 +147,6 @@ def _distinct(sites: list[SiteTotals], scale: float, ran: int, programs: int) ->
     if not sites:
         return 0, True
     tensor = sites[0].tensor
-    assert tensor is not None
     most = Footprint.bytes_for(tensor)
     unit = max(tensor.itemsize, sites[0].width)
     if any(site.footprint is None for site in sites):
@@ -177,11 +167,9 @@ def _tensors(
     result = []
     by_name: dict[str, list[SiteTotals]] = {}
     for site in sites:
-        assert site.tensor is not None
         by_name.setdefault(site.tensor.name, []).append(site)
     for name, own in by_name.items():
         tensor = own[0].tensor
-        assert tensor is not None
         loads = [site for site in own if site.kind == "load"]
         writes = [site for site in own if site.kind != "load"]
 
@@ -266,7 +254,7 @@ def _balance(of: str, numbers: np.ndarray, totals: LaunchTotals) -> Balance:
 def _contention(sites: list[SiteTotals], scale: float) -> tuple[Contention, ...]:
     by_tensor: dict[str, list[SiteTotals]] = {}
     for site in sites:
-        if site.hits and site.tensor is not None:
+        if site.hits:
             by_tensor.setdefault(site.tensor.name, []).append(site)
     result = []
     for name, own in by_tensor.items():
@@ -275,7 +263,6 @@ def _contention(sites: list[SiteTotals], scale: float) -> tuple[Contention, ...]
             continue
         hottest = int(np.argmax(counts))
         tensor = own[0].tensor
-        assert tensor is not None
         place = int(tensor.elements(elements[hottest : hottest + 1])[0])
         index: tuple[int, ...] | int = int(elements[hottest])
         if place >= 0 and tensor.shape:

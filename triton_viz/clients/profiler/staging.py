@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from triton_viz.clients.profiler.blocks import Batch
+from triton_viz.clients.utils import Instruction
 from triton_viz.core.columns import Programs
 from triton_viz.core.data import Site, TensorInfo
 from triton_viz.core.grid.affine import Box
@@ -18,7 +19,7 @@ from triton_viz.dsls.base import Accessed
 
 Path = tuple[Site, ...]
 AccessKey = tuple[Path, str]
-"""Where, and whether it is a load, a store or an atomic."""
+"""Which line, and whether it is a load, a store or an atomic."""
 
 
 class PerLane:
@@ -61,7 +62,7 @@ class Chunk:
     def __init__(self, programs: Programs):
         self.programs = programs
         self.lanes = programs.lanes
-        self.accesses: dict[AccessKey, list[tuple[Accessed, np.ndarray | None]]] = {}
+        self.accesses: dict[tuple[AccessKey, Instruction], list[tuple[Accessed, np.ndarray | None]]] = {}
         self.bytes_staged = 0
         self.work: dict[tuple[Path, str, str], PerLane] = {}
         """Operations by site, unit (`dot` or `vector`) and precision."""

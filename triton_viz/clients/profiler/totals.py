@@ -1,13 +1,15 @@
 """The totals of a launch, to which each chunk adds once it has run."""
 
+import collections
 import math
 from typing import Any
 
 import numpy as np
 
-from triton_viz.clients.profiler.blocks import Batch, cost_of, distinct_per_lane
+from triton_viz.clients.profiler.blocks import SECTOR, Batch, cost_of, distinct_per_lane, regular_steps
 from triton_viz.clients.profiler.footprint import Footprint
 from triton_viz.clients.profiler.staging import AccessKey, Chunk, Part, Path, parts_of
+from triton_viz.clients.utils import Instruction
 from triton_viz.core.data import Program, TensorInfo
 
 MOST_FOOTPRINT = 1 << 28
@@ -17,7 +19,7 @@ MOST_FOOTPRINT = 1 << 28
 class SiteTotals:
     """One line and one tensor, so far."""
 
-    def __init__(self, key: AccessKey, tensor: TensorInfo | None):
+    def __init__(self, key: AccessKey, tensor: TensorInfo):
         self.path, self.kind = key
         self.tensor = tensor
         self.width = 0
@@ -41,9 +43,10 @@ class SiteTotals:
         """Count a batch; the result is how many elements each lane touched."""
         batch = part.batch
         self.width, self.block = batch.width, batch.shape
-        if batch.listed or (self.steps is not None and self.steps != batch.steps):
+        steps = regular_steps(batch)
+        if steps is None or (self.steps is not None and self.steps != steps):
             self.irregular = True
-        self.steps = batch.steps
+        self.steps = steps
         touched = batch.touched()
         self.possible += part.possible
         self.elements += int(touched.sum())
@@ -74,13 +77,12 @@ def merged_hits(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray,
 
 def _most_used(batch: Batch) -> tuple[int, ...]:
     if batch.keep is not None:
-        rows, lanes = np.nonzero(batch.active)
-        anybody = np.zeros(batch.size, bool)
-        if len(rows):
-            anybody = batch.keep[rows, lanes].any(axis=0)
-        seen: Any = anybody.reshape(batch.shape)
-        axes = range(seen.ndim)
-        return tuple(int(seen.any(axis=tuple(a for a in axes if a != axis)).sum()) for axis in axes)
+        seen: Any = batch.keep[batch.active].reshape(-1, *batch.shape)
+        axes = range(1, seen.ndim)
+        return tuple(
+            int(seen.any(axis=tuple(a for a in axes if a != axis)).sum(axis=1).max(initial=0))
+            for axis in axes
+        )
     return tuple(
         n if pair is None else max(0, int(np.where(batch.active, pair[1] - pair[0], 0).max()))
         for n, pair in zip(batch.shape, batch.bounds, strict=True)
@@ -99,7 +101,10 @@ class LaunchTotals:
         self.loaded, self.stored, self.flops = (np.zeros(self.programs, np.int64) for _ in range(3))
         """For each program, by its place in the grid."""
         self.integers = 0
-        self.sites: dict[tuple[AccessKey, str | None], SiteTotals] = {}
+        self.sites: dict[tuple[AccessKey, str], SiteTotals] = {}
+        self.of_instruction: dict[tuple[AccessKey, Instruction], SiteTotals] = {}
+        self.of_nothing: dict[tuple[AccessKey, Instruction], int] = collections.defaultdict(int)
+        """The elements of blocks of which none was touched, and which are of no tensor therefore."""
         self.loads_in_programs: dict[str, tuple[float, bool]] = {}
         """For each tensor the distinct elements that each program loads, summed, and if that is exact."""
         self.work: dict[tuple[Path, str, str], int] = {}
@@ -129,55 +134,61 @@ class LaunchTotals:
 
     def _commit_accesses(self, chunk: Chunk, at: Any) -> None:
         lanes = chunk.lanes
-        loads: dict[str, list[tuple[AccessKey, list[Batch]]]] = {}
-        in_site: dict[tuple[AccessKey, str], tuple[np.ndarray, bool]] = {}
+        found: dict[tuple[AccessKey, str], tuple[SiteTotals, list[Batch]]] = {}
+        elements: dict[tuple[AccessKey, str], np.ndarray] = {}
         half = None if self.half is None else self.half[at]
-        for key, staged in chunk.accesses.items():
-            found: dict[str, tuple[SiteTotals, list[Batch]]] = {}
-            lane_elements: dict[str, np.ndarray] = {}
+        for (key, instruction), staged in chunk.accesses.items():
             for part in parts_of(staged, lanes):
-                site = self._site(key, part.tensor)
                 if part.tensor is None:
-                    site.possible += part.possible
+                    self.of_nothing[key, instruction] += part.possible
                     continue
+                site = self._site(key, part.tensor)
+                self.of_instruction.setdefault((key, instruction), site)
                 name = part.tensor.name
-                alignment = (part.tensor.address - part.tensor.storage[0]) % 32
-                touched = site.add(part, alignment)
-                lane_elements[name] = lane_elements.get(name, 0) + touched
-                found.setdefault(name, (site, []))[1].append(part.batch)
+                alignment = (part.tensor.address - part.tensor.storage[0]) % SECTOR
+                elements[key, name] = elements.get((key, name), 0) + site.add(part, alignment)
+                found.setdefault((key, name), (site, []))[1].append(part.batch)
                 if site.footprint is not None:
                     site.footprint.add(part.batch)
                 if site.half is not None and half is not None and half.any():
                     site.half.add(part.batch.restricted(np.flatnonzero(half)))
-            for name, (site, batches) in found.items():
-                counts, exact = distinct_per_lane(batches, lanes)
-                exact = exact and chunk.complete
-                site.in_programs += float(counts.sum())
-                site.exact = site.exact and exact
-                if half is not None:
-                    site.squares += float(np.square(lane_elements[name], dtype=np.float64).sum())
-                moved = self.loaded if key[1] == "load" else self.stored
-                moved[at] += lane_elements[name] * site.width
-                in_site[key, name] = counts, exact
-                if key[1] == "load":
-                    loads.setdefault(name, []).append((key, batches))
+        in_site: dict[tuple[AccessKey, str], tuple[np.ndarray, bool]] = {}
+        loads: dict[str, list[tuple[AccessKey, list[Batch]]]] = {}
+        for (key, name), (site, batches) in found.items():
+            counts, exact = in_site[key, name] = distinct_per_lane(batches, lanes)
+            site.in_programs += float(counts.sum())
+            site.exact = site.exact and exact and chunk.complete
+            if half is not None:
+                site.squares += float(np.square(elements[key, name], dtype=np.float64).sum())
+            moved = self.loaded if key[1] == "load" else self.stored
+            moved[at] += elements[key, name] * site.width
+            if key[1] == "load":
+                loads.setdefault(name, []).append((key, batches))
         for name, sites in loads.items():
             if len(sites) == 1:
                 counts, exact = in_site[sites[0][0], name]
             else:
                 counts, exact = distinct_per_lane([b for _, batches in sites for b in batches], lanes)
-                exact = exact and chunk.complete
             total, all_exact = self.loads_in_programs.get(name, (0.0, True))
-            self.loads_in_programs[name] = total + float(counts.sum()), all_exact and exact
+            self.loads_in_programs[name] = (
+                total + float(counts.sum()),
+                all_exact and exact and chunk.complete,
+            )
         chunk.accesses, chunk.bytes_staged = {}, 0
 
-    def _site(self, key: AccessKey, tensor: TensorInfo | None) -> SiteTotals:
-        full = key, None if tensor is None else tensor.name
-        site = self.sites.get(full)
+    def give_what_was_masked_off(self) -> None:
+        """Count blocks of which nothing was touched to the tensor that the same instruction else touches."""
+        for where, possible in self.of_nothing.items():
+            if where in self.of_instruction:
+                self.of_instruction[where].possible += possible
+        self.of_nothing.clear()
+
+    def _site(self, key: AccessKey, tensor: TensorInfo) -> SiteTotals:
+        site = self.sites.get((key, tensor.name))
         if site is None:
-            site = self.sites[full] = SiteTotals(key, tensor)
-            wanted = 0 if tensor is None else Footprint.bytes_for(tensor) * (1 if self.half is None else 2)
-            if tensor is not None and wanted <= self._room:
+            site = self.sites[key, tensor.name] = SiteTotals(key, tensor)
+            wanted = Footprint.bytes_for(tensor) * (1 if self.half is None else 2)
+            if wanted <= self._room:
                 self._room -= wanted
                 site.footprint = Footprint(tensor)
                 site.half = Footprint(tensor) if self.half is not None else None
