@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 import triton
@@ -10,6 +11,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 import triton_viz
+from tests.corpus import CASES as CORPUS
+from tests.corpus.case import Case, launched_with
 from tests.profiled_kernels import (
     add,
     column_sums,
@@ -405,6 +408,20 @@ def test_modes_agree_on_every_number(case: str, setting: tuple[str, Any], monkey
     together = profiled(kernel, grid, *args, **constants)
     monkeypatch.setattr(cfg, *setting)
     assert profiled(kernel, grid, *args, **constants) == together
+
+
+@pytest.mark.filterwarnings("ignore:view is deprecated")
+@pytest.mark.parametrize("case", CORPUS[::3], ids=lambda case: case.name)
+def test_modes_agree_on_kernels_of_the_corpus(case: Case, monkeypatch: pytest.MonkeyPatch):
+    def once() -> list[KernelReport]:
+        profiler, arguments = Profiler(), case.fresh()
+        triton_viz.trace(profiler)(case.kernel)[case.grid](**launched_with(arguments))
+        # A number that only one program knows to be constant is folded there, as Python does.
+        return [msgspec.structs.replace(one, integer_ops=0) for one in profiler.report().launches]
+
+    together = once()
+    monkeypatch.setattr(cfg, "vectorized", False)
+    assert once() == together
 
 
 @pytest.mark.parametrize("case", CASES)

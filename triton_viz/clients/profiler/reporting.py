@@ -111,7 +111,7 @@ def report_of(totals: LaunchTotals, launched: Launched, device: Device) -> Kerne
 def _site(site: SiteTotals, scale: float, ran: int, programs: int) -> SiteTraffic:
     moved = site.elements * site.width
     distinct, exact = _distinct([site], scale, ran, programs)
-    in_programs = round(site.in_programs * site.width * scale)
+    in_programs = round(min(moved, site.in_programs * _unit(site)) * scale)
     return SiteTraffic(
         site=site.path,
         kind=site.kind,
@@ -137,6 +137,11 @@ def _site(site: SiteTotals, scale: float, ran: int, programs: int) -> SiteTraffi
     )
 
 
+def _unit(site: SiteTotals) -> int:
+    """The bytes of what is told apart: an element of the tensor, or more if a pointer was cast."""
+    return max(site.width, site.tensor.itemsize)
+
+
 def _ratio(a: float, b: float) -> float:
     return max(1.0, a / b) if b else 1.0
 
@@ -148,17 +153,18 @@ def _distinct(sites: list[SiteTotals], scale: float, ran: int, programs: int) ->
         return 0, True
     tensor = sites[0].tensor
     most = Footprint.bytes_for(tensor)
-    unit = max(tensor.itemsize, sites[0].width)
+    unit = max(_unit(site) for site in sites)
+    moved = sum(site.elements * site.width for site in sites) * scale
     if any(site.footprint is None for site in sites):
-        return round(min(most, sum(site.in_programs for site in sites) * scale) * unit), False
+        return round(min(moved, most * unit, sum(s.in_programs for s in sites) * unit * scale)), False
     marks = [site.footprint for site in sites if site.footprint is not None]
     whole = functools.reduce(Footprint.union, marks).count()
-    exact = all(site.exact for site in sites) and unit == tensor.itemsize and ran == programs
+    exact = all(site.exact and site.width == tensor.itemsize for site in sites)
     if ran < programs:
         halves = [site.half for site in sites if site.half is not None]
         half = functools.reduce(Footprint.union, halves).count()
-        return round(sampling.grown(whole, half, ran, programs, most) * unit), False
-    return whole * unit, exact
+        return round(min(moved, sampling.grown(whole, half, ran, programs, most) * unit)), False
+    return min(round(moved), whole * unit), exact
 
 
 def _tensors(
@@ -177,7 +183,7 @@ def _tensors(
             return round(sum(s.elements * s.width for s in own if s.kind == kind) * scale)
 
         in_programs, exact = totals.loads_in_programs.get(name, (0.0, True))
-        in_programs *= scale * (loads[0].width if loads else 0)
+        in_programs = min(moved("load"), in_programs * scale * max(map(_unit, loads), default=0))
         loaded, load_exact = _distinct(loads, scale, ran, totals.programs)
         stored, store_exact = _distinct(writes, scale, ran, totals.programs)
         result.append(
