@@ -1,18 +1,9 @@
 """The profiler: its numbers, against numbers worked out by hand."""
 
-import json
-from typing import Any
-
-import msgspec
 import pytest
 import torch
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 
 import triton_viz
-from tests.corpus import CASES as CORPUS
-from tests.corpus.case import Case, launched_with
 from tests.profiled_kernels import (
     add,
     column_sums,
@@ -29,43 +20,15 @@ from tests.profiled_kernels import (
     triangle,
     windows,
 )
-from tests.programs import run_python
+from tests.profiling import finding, kinds, profiled, site
 from triton_viz.clients import Profiler, Tracer
-from triton_viz.clients.profiler import Device, Report
+from triton_viz.clients.profiler import Device, blocks, profiler, totals
 from triton_viz.clients.profiler.data import (
-    Advice,
-    Finding,
-    KernelProfile,
     KernelReport,
-    SiteProfile,
-    SiteTraffic,
 )
-from triton_viz.core.config import cfg
 from triton_viz.errors import UnsupportedError
 
 pytestmark = pytest.mark.usefixtures("no_launches")
-
-
-def profiled(
-    kernel: Any, grid: tuple[int, ...], *args: Any, profiler: Profiler | None = None, **constants: Any
-):
-    """The report of one launch, in the kernel's own numbers."""
-    profiler = profiler or Profiler()
-    triton_viz.trace(profiler)(kernel)[grid](*args, **constants)
-    return profiler.report().launches[-1]
-
-
-def site(report: KernelReport, tensor: str, kind: str = "load") -> SiteTraffic:
-    (found,) = [one for one in report.sites if (one.tensor, one.kind) == (tensor, kind)]
-    return found
-
-
-def finding(report: KernelReport, kind: str, tensor: str = "") -> Finding:
-    return next(f for f in report.findings if f.kind == kind and (not tensor or f.tensor == tensor))
-
-
-def kinds(report: KernelReport) -> set[str]:
-    return {found.kind for found in report.findings}
 
 
 # --- bytes and masks ---
@@ -375,232 +338,36 @@ def test_accesses_that_are_skipped_are_still_counted():
     assert (report.sites, report.flops) == (full.sites, full.flops)
 
 
-# --- both modes, threads ---
-
-CASES: dict[str, tuple[Any, tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = {
-    "add": (add, (5,), (torch.randn(300), torch.randn(300), torch.empty(300), 300), {"BLOCK": 64}),
-    "softmax": (softmax, (7,), (torch.randn(7, 77), torch.empty(7, 77), 77), {"BLOCK": 128}),
-    "passes": (softmax_in_passes, (3,), (torch.randn(3, 128), torch.empty(3, 128), 128), {"BLOCK": 32}),
-    "matmul": (
-        matmul,
-        (2, 3),
-        (torch.randn(32, 64), torch.randn(64, 48), torch.empty(32, 48), 32, 48, 64),
-        {"TILE": 16},
-    ),
-    "histogram": (histogram, (4,), (torch.arange(200) % 7, torch.zeros(7).int(), 200), {"BLOCK": 64}),
-    "triangle": (triangle, (6,), (torch.randn(6, 16), torch.empty(6, 16)), {"BLOCK": 16}),
-    "windows": (windows, (5,), (torch.randn(6 * 32), torch.empty(5 * 32)), {"BLOCK": 32}),
-    "odd": (odd_programs, (5,), (torch.randn(80), torch.zeros(80)), {"BLOCK": 16}),
-    "gather": (
-        gather,
-        (3,),
-        (torch.randn(90), torch.randint(0, 90, (90,)), torch.empty(90), 90),
-        {"BLOCK": 32},
-    ),
-    "means": (means, (1,), (torch.randn(64), torch.empty(1)), {"BLOCK": 64}),
-}
+# --- too much to look at ---
 
 
-@pytest.mark.parametrize("setting", [("vectorized", False), ("num_sms", 3)], ids=["one by one", "threads"])
-@pytest.mark.parametrize("case", CASES)
-def test_modes_agree_on_every_number(case: str, setting: tuple[str, Any], monkeypatch: pytest.MonkeyPatch):
-    kernel, grid, args, constants = CASES[case]
-    together = profiled(kernel, grid, *args, **constants)
-    monkeypatch.setattr(cfg, *setting)
-    assert profiled(kernel, grid, *args, **constants) == together
+def test_what_is_too_large_to_be_marked_element_by_element_is_an_estimate(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(totals, "MOST_FOOTPRINT", 100)
+    x, weight, out = torch.randn(50, 64), torch.randn(64), torch.empty(50, 64)
+    report = profiled(scale_rows, (50,), x, weight, out, 64, BLOCK=64)
+    assert (site(report, "x").distinct_bytes, site(report, "x").exact) == (50 * 256, False)
+    assert (site(report, "weight").distinct_bytes, site(report, "weight").exact) == (256, True)
 
 
-@pytest.mark.filterwarnings("ignore:view is deprecated")
-@pytest.mark.parametrize("case", CORPUS[::3], ids=lambda case: case.name)
-def test_modes_agree_on_kernels_of_the_corpus(case: Case, monkeypatch: pytest.MonkeyPatch):
-    def once() -> list[KernelReport]:
-        profiler, arguments = Profiler(), case.fresh()
-        triton_viz.trace(profiler)(case.kernel)[case.grid](**launched_with(arguments))
-        # A number that only one program knows to be constant is folded there, as Python does.
-        return [msgspec.structs.replace(one, integer_ops=0) for one in profiler.report().launches]
-
-    together = once()
-    monkeypatch.setattr(cfg, "vectorized", False)
-    assert once() == together
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_numbers_are_those_of_the_tracer_element_by_element(case: str):
-    kernel, grid, args, constants = CASES[case]
-    report = profiled(kernel, grid, *args, **constants)
-    triton_viz.trace(Tracer())(kernel)[grid](*args, **constants)
-    launch = triton_viz.launches[-1]
-    for traffic in report.sites:
-        touched: dict[Any, list[int]] = {}
-        masked = sectors = 0
-        for program in launch.programs():
-            for op in launch.at(program):
-                if op.call_path != traffic.site or type(op).__name__.lower() != traffic.kind:
-                    continue
-                mask, offsets = op.mask.reshape(-1), op.offsets.reshape(-1)  # type: ignore[attr-defined]
-                if op.tensor not in (traffic.tensor, ""):  # type: ignore[attr-defined]
-                    continue
-                masked += int((~mask).sum())
-                touched.setdefault(program, []).extend(offsets[mask].tolist())
-                if len(traffic.block) == 1:
-                    for begin in range(0, len(mask), 32):
-                        own = offsets[begin : begin + 32][mask[begin : begin + 32]]
-                        sectors += len({int(o) * traffic_width(traffic) // 32 for o in own})
-        width = traffic_width(traffic)
-        assert traffic.elements == sum(map(len, touched.values()))
-        assert traffic.masked_off == masked
-        assert traffic.distinct_in_programs == sum(len(set(one)) for one in touched.values()) * width
-        assert traffic.distinct_bytes == len({o for one in touched.values() for o in one}) * width
-        if len(traffic.block) == 1:
-            assert traffic.sectors == sectors
-
-
-def traffic_width(traffic: SiteTraffic) -> int:
-    return {"float32": 4, "int64": 8, "int32": 4}[traffic.dtype]
-
-
-# --- results ---
-
-
-def test_records_stand_in_the_launch_and_survive_a_file(tmp_path: Any):
-    x, out = torch.randn(8, 585), torch.empty(8, 585)
-    triton_viz.trace("profiler")(softmax)[(8,)](x, out, 585, BLOCK=1024)
-    (launch,) = triton_viz.launches
-    triton_viz.save(tmp_path / "profile.tvz")
-    triton_viz.load(tmp_path / "profile.tvz")
-    (loaded,) = triton_viz.launches
-    assert loaded.records == launch.records
-    assert {type(record) for record in loaded.records} == {SiteProfile, Advice, KernelProfile}
-    assert loaded.records[-1].report.kernel == "softmax"  # type: ignore[attr-defined]
-
-
-def test_finalize_gives_the_same_again_and_counts_a_launch_once():
-    profiler = Profiler()
-    x, y, out = torch.randn(64), torch.randn(64), torch.empty(64)
-    triton_viz.trace(profiler)(add)[(1,)](x, y, out, 64, BLOCK=64)
-    assert profiler.finalize() == triton_viz.launches[-1].records == profiler.finalize()
-    assert len(profiler.report().launches) == 1
-    profiler.clear()
-    assert profiler.report().launches == ()
-
-
-def test_a_launch_without_programs_has_nothing_to_report():
-    profiler = Profiler()
-    x = torch.randn(64)
-    triton_viz.trace(profiler)(add)[(0,)](x, x, x, 64, BLOCK=64)
-    assert profiler.report().launches == ()
-    assert triton_viz.launches[-1].records == []
-
-
-def test_a_report_is_json_and_back():
-    profiler = Profiler()
-    profiled(matmul, *CASES["matmul"][1:2], *CASES["matmul"][2], TILE=16, profiler=profiler)
-    report = profiler.report()
-    assert json.loads(report.to_json())["launches"][0]["kernel"] == "matmul"
-    assert Report.from_json(report.to_json()) == report
-
-
-def test_a_report_is_printed_as_tables(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    profiler = Profiler(show=True, sample=4)
-    x, out = torch.randn(8, 585), torch.empty(8, 585)
-    profiled(softmax, (8,), x, out, 585, BLOCK=1024, profiler=profiler)
-    shown = capsys.readouterr().out
-    assert "grid (8, 1, 1), 8 programs" in shown
-    assert "a sample of 4 programs" in shown
-    assert "Loop over blocks of 128" in shown
-    profiler.print_report()
-    assert capsys.readouterr().out == shown
-
-
-# --- the compiler ---
-
-
-def compiled_for_hopper(source: ASTSource) -> Any:
-    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": True})
-
-
-def test_what_the_compiler_made_of_a_line_is_part_of_the_report():
-    aligned = {(i,): [["tt.divisibility", 16]] for i in range(4)}
-    source = ASTSource(
-        add, {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}, aligned
+def test_a_chunk_that_is_looked_at_in_parts_counts_the_same_and_says_what_it_cannot_know(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    x, out = torch.randn(6 * 32), torch.empty(5 * 32)
+    whole = site(profiled(windows, (5,), x, out, BLOCK=32), "x")
+    monkeypatch.setattr(profiler, "_MOST_STAGED", 1)
+    parts = site(profiled(windows, (5,), x, out, BLOCK=32), "x")
+    assert (parts.bytes, parts.sectors, parts.distinct_bytes) == (
+        whole.bytes,
+        whole.sectors,
+        whole.distinct_bytes,
     )
-    compiled = compiled_for_hopper(source)
-    profiler = Profiler()
-    profiler.post_warmup_callback(add, compiled)
-    x = torch.randn(1024)
-    report = profiled(add, (1,), x, x.clone(), torch.empty(1024), 1024, BLOCK=1024, profiler=profiler)
-    made = report.compiled
-    assert made is not None
-    assert (made.target, made.shared, made.warps) == ("cuda:90", 0, 4)
-    line = next(one for one in made.lines if one.line == site(report, "x").site[0].line)
-    assert sum("ld.global.v4" in text for text in line.ptx) == 4
-    assert sum("st.global.v4" in text for text in line.ptx) == 2
-    assert set(line.widths) == {16}
-    assert sum("tt.load" in text for text in line.ttgir) == 2
-    assert any("tt.store" in text for text in line.ttgir)
-    assert "vector width" not in kinds(report)
+    assert (whole.exact, parts.exact) == (True, False)
+    assert parts.repeats_in_program == 1  # overlaps of iterations are not seen
 
 
-def test_the_compiler_is_asked_only_if_there_is_a_target():
-    assert not Profiler().pre_warmup_callback(add)
-    assert Profiler(target="cuda:90").pre_warmup_callback(add)
-
-
-def test_narrow_accesses_of_the_compiler_are_found():
-    source = ASTSource(add, {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 2048})
-    profiler = Profiler()
-    profiler.post_warmup_callback(add, compiled_for_hopper(source))
-    x = torch.randn(2048)
-    report = profiled(add, (1,), x, x.clone(), torch.empty(2048), 2048, BLOCK=2048, profiler=profiler)
-    assert "at most 4 bytes" in finding(report, "vector width", "x").message
-
-
-# --- the command ---
-
-PROGRAM = """
-import sys
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def double(x, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
-
-x = torch.ones(100)
-double[(2,)](x, 100, BLOCK=64)
-print("sum", x.sum().item(), sys.argv[1:])
-if "fail" in sys.argv:
-    sys.exit(3)
-"""
-
-
-def test_the_command_profiles_a_program_as_it_is(tmp_path: Any):
-    (tmp_path / "program.py").write_text(PROGRAM)
-    found = tmp_path / "report.json"
-    command = ("-m", "triton_viz.clients.profiler.cli", "--json", str(found))
-    done = run_python(*command, str(tmp_path / "program.py"), "--flag", "a")
-    assert "sum 200.0 ['--flag', 'a']" in done.stdout
-    assert "double (program.py:6), grid (2, 1, 1)" in done.stdout
-    (launch,) = Report.from_json(found.read_text()).launches
-    assert (launch.loaded, launch.stored, launch.flops) == (400, 400, 128)
-
-
-def test_the_command_runs_modules_and_hands_on_exit_codes(tmp_path: Any):
-    (tmp_path / "program.py").write_text(PROGRAM)
-    done = run_python(
-        *("-m", "triton_viz.clients.profiler.cli", "--device", "A100", "-m", "program", "fail"),
-        cwd=tmp_path,
-        fails=True,
-        environment={"PYTHONPATH": str(triton_viz.__path__[0]).removesuffix("triton_viz")},
-    )
-    assert done.returncode == 3
-    assert "on a A100" in done.stdout
-
-
-def test_the_command_says_what_is_missing():
-    done = run_python("-m", "triton_viz.clients.profiler.cli", fails=True)
-    assert "Give a script, or -m and a module" in done.stderr
-    done = run_python("-m", "triton_viz.clients.profiler.cli", "--device", "abacus", "x.py", fails=True)
-    assert "no device is called 'abacus'" in done.stderr
+def test_of_many_lanes_that_all_differ_some_stand_for_all(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(blocks, "MOST_ELEMENTS", 64)
+    index = torch.arange(256) // 2
+    report = profiled(gather, (8,), torch.randn(256), index, torch.empty(256), 256, BLOCK=32)
+    load = site(report, "x")
+    assert (load.distinct_in_programs, load.repeats_in_program, load.exact) == (256 // 2 * 4, 2, False)
