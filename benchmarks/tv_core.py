@@ -78,3 +78,9 @@ def _seconds(job: Callable[[], object]) -> float:
 def tv_trace() -> tuple[Job, Job]:
     traced, untraced = ([_ours(name, clients) for name in KERNELS] for clients in ("tracer", ()))
     return lambda: [run() for run in traced], lambda: [run() for run in untraced]
+
+
+@benchmark("the five kernels, profiled", "the same, untraced", cost_at_most(2))
+def tv_profiler() -> tuple[Job, Job]:
+    profiled, untraced = ([_ours(name, clients) for name in KERNELS] for clients in ("profiler", ()))
+    return lambda: [run() for run in profiled], lambda: [run() for run in untraced]

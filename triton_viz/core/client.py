@@ -5,8 +5,10 @@ import contextlib
 import dataclasses
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
+
+import numpy as np
 
 from triton_viz.core import patch
 from triton_viz.core.columns import Programs
@@ -30,6 +32,8 @@ class OpCallbacks:
     before_callback: Callable[..., None] | None = None
     after_callback: Callable[..., None] | None = None
     op_overrider: Callable[..., Any] | None = None
+    only: Collection[str] | None = None
+    """If given, ops of other names (a `Compute`'s `name`) are not for this client: they cost it nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +65,13 @@ class Client(ABC):
         """The records of this launch. Calling it again returns the same."""
 
     # What follows does nothing unless a client says otherwise.
+    def choose_programs(self, grid: Program) -> np.ndarray | None:
+        """Which programs this client needs to run, as places in the grid counted with z fastest; None: all.
+
+        The others are left out only if every client chooses the same: results then lack what they would
+        have written.
+        """
+        return None
 
     def pre_run_callback(self, fn: Callable) -> None:
         """Called once, before a launch: the place to start over."""
@@ -175,6 +186,14 @@ class ClientManager:
     def all_tensors(self) -> list[TensorInfo]:
         """The launch's tensors: its arguments', and those that its pointers led to."""
         return [*self.named, *self.adopted()]
+
+    def choose_programs(self) -> np.ndarray | None:
+        """Which programs to run, if all clients choose the same ones; None: all."""
+        choices = [client.choose_programs(self.grid) for client in self.clients.values()]
+        if not choices or any(choice is None for choice in choices):
+            return None
+        first = choices[0]
+        return first if all(np.array_equal(first, choice) for choice in choices) else None  # type: ignore[arg-type]
 
     def grid_idx_callback(self, programs: Programs) -> None:
         """The programs that run next."""

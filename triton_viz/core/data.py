@@ -214,6 +214,8 @@ class Dot(Op, frozen=True, tag=True, kw_only=True):
     left: tuple[int, ...]
     right: tuple[int, ...]
     result: tuple[int, ...]
+    dtype: str = ""
+    """The type of the left tile's elements, as Triton abbreviates it: fp16, bf16, int8, ..."""
 
 
 class Reduce(Op, frozen=True, tag=True, kw_only=True):

@@ -25,16 +25,19 @@ class PatchOp:
     It is an attribute of the builder's class, so it is called with the builder first, as the op would be.
     """
 
-    def __init__(self, original: Callable, op_type: type[Op], adapter: Adapter, manager: "ClientManager"):
+    def __init__(
+        self, original: Callable, name: str, op_type: type[Op], adapter: Adapter, manager: "ClientManager"
+    ):
         self.adapter = adapter
         self.manager = manager
         self.original = original
-        callbacks = [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
+        asked = [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
+        callbacks = [(client, c) for client, c in asked if c.only is None or name in c.only]
         self.before = [_for(client, c.before_callback) for client, c in callbacks if c.before_callback]
         self.after = [_for(client, c.after_callback) for client, c in callbacks if c.after_callback]
         # One client may do without real data only if every client can.
         overriders = [c.op_overrider for _, c in callbacks if c.op_overrider]
-        self._overrider = overriders[-1] if overriders and len(overriders) == len(callbacks) else None
+        self._overrider = overriders[-1] if overriders and len(overriders) == len(asked) else None
 
     @property
     def wanted(self) -> bool:
@@ -105,7 +108,7 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
         present = getattr(dsl.namespace, name)
         # A client's callback may launch a kernel. Its ops are not the outer launch's.
         original = present.original if isinstance(present, PatchOp) else present
-        patched = PatchOp(original, op_type, adapter, manager)
+        patched = PatchOp(original, name.removeprefix("create_"), op_type, adapter, manager)
         if patched.wanted or original is not present:
             patches.append((dsl.namespace, name, patched if patched.wanted else original))
     with set_attributes(patches):

@@ -60,11 +60,15 @@ class Accessed:
         known = Tensors(self.tensors) if self._memory.adopted else self._tensors
         return places_of(self.pointers, self.mask, self.width, known)
 
+    @property
+    def tensors_by_name(self) -> dict[str, TensorInfo]:
+        """The tensors that `places` may name."""
+        return {tensor.name: tensor for tensor in (*self._tensors.tensors, *self._memory.adopted)}
+
     def of_one_program(self) -> dict[str, Any]:
         """The only program's tensor (None if it touches nothing, or nothing of ours), offsets and mask."""
         found = self.places.at(0)
-        by_name = {tensor.name: tensor for tensor in self.tensors}
-        tensor = by_name.get(found.tensors[0]) if found.tensors else None
+        tensor = self.tensors_by_name.get(found.tensors[0]) if found.tensors else None
         return {"tensor": tensor, "offsets": found.elements(0), "mask": found.mask(0)}
 
 

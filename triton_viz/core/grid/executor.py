@@ -69,14 +69,21 @@ def run_grid(
     vectorized: bool = True,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
+    chosen: np.ndarray | None = None,
 ) -> None:
     """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
 
-    A chunk of one program is run again only if it waited for a program after it. With several threads, chunks
-    run side by side; one that comes to an atomic waits for all before it, so that the result is the same as
-    without threads.
+    With `chosen`, only the programs with these places in the grid are run, in this order. A chunk of one
+    program is run again only if it waited for a program after it. With several threads, chunks run side by
+    side; one that comes to an atomic waits for all before it, so that the result is the same as without
+    threads.
     """
     later: list[np.ndarray] = []
+    total = total if chosen is None else len(chosen)
+
+    def places(start: int, lanes: int) -> np.ndarray:
+        stop = min(start + lanes, total)
+        return np.arange(start, stop, dtype=np.int64) if chosen is None else chosen[start:stop]
 
     def on_new_machine() -> tuple[Machine, _Chunks]:
         machine = make_machine()
@@ -84,14 +91,14 @@ def run_grid(
         return machine, _Chunks(machine, began, discarded, later, progress)
 
     if threads > 1 and total > 1:
-        _on_threads(total, on_new_machine, FIRST_LANES if vectorized else 1, threads)
+        _on_threads(total, places, on_new_machine, FIRST_LANES if vectorized else 1, threads)
         if later:
             on_new_machine()[1].put_off()
         return
     machine, run = on_new_machine()
     start, lanes = 0, min(total, FIRST_LANES) if vectorized else 1
     while start < total:
-        run.chunk(np.arange(start, min(start + lanes, total), dtype=np.int64))
+        run.chunk(places(start, lanes))
         start += lanes
         if vectorized:
             lanes = _lanes_for(machine.bytes_per_lane)
@@ -163,7 +170,11 @@ class _Chunks:
 
 
 def _on_threads(
-    total: int, on_new_machine: Callable[[], tuple[Machine, _Chunks]], size: int, threads: int
+    total: int,
+    places: Callable[[int, int], np.ndarray],
+    on_new_machine: Callable[[], tuple[Machine, _Chunks]],
+    size: int,
+    threads: int,
 ) -> None:
     """Run chunks of some size on several threads."""
     turns = _Turns(range(0, total, size))
@@ -174,7 +185,7 @@ def _on_threads(
             while (start := turns.take()) is not None:
                 machine.on_ordered = functools.partial(turns.wait, start)
                 try:
-                    run.chunk(np.arange(start, min(start + size, total), dtype=np.int64))
+                    run.chunk(places(start, size))
                 except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                     turns.stop(start, error)
                 turns.done(start)

@@ -67,13 +67,14 @@ def _compare_and_swap(
 
 
 def _dot(builder: LaneBuilder, a: Value, b: Value, accumulator: Value, *_: Any) -> dict[str, Any]:
-    return {"left": a.shape, "right": b.shape, "output": accumulator.shape}
+    return {"left": a.shape, "right": b.shape, "output": accumulator.shape, "dtype": str(a.dtype.scalar)}
 
 
 def _dot_scaled(
     builder: LaneBuilder, a: Value, a_scale: Any, a_format: Any, b: Value, *rest: Any
 ) -> dict[str, Any]:
-    return {"left": a.shape, "right": b.shape, "output": rest[-1].shape}
+    name = "fp4" if "E2M1" in str(a_format).upper() else "fp8"
+    return {"left": a.shape, "right": b.shape, "output": rest[-1].shape, "dtype": name}
 
 
 def _reduce(

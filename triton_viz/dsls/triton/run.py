@@ -57,8 +57,9 @@ def run(call: Call, grid: Any, manager: "ClientManager") -> None:
             annotated = types.get(name)
             values.arguments[name] = _of(call, name, as_value, argument, first.semantic, annotated)
     total = math.prod(size)
+    chosen = manager.choose_programs()
     visible = cfg.progress and sys.stderr is not None and sys.stderr.isatty()
-    with Progress(call.fn.__name__, total, visible) as progress:
+    with Progress(call.fn.__name__, total if chosen is None else len(chosen), visible) as progress:
         run_grid(
             total,
             make_machine,
@@ -67,6 +68,7 @@ def run(call: Call, grid: Any, manager: "ClientManager") -> None:
             vectorized=cfg.vectorized and manager.vectorized,
             threads=cfg.num_sms,
             progress=progress,
+            chosen=chosen,
         )
     host.write_back()
 

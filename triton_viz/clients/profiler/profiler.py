@@ -1,0 +1,313 @@
+"""The profiler: how much a kernel moves and computes, and what would make it faster.
+
+It runs on a CPU and measures no time. It counts what the kernel asks of a GPU: bytes, sectors, operations.
+"""
+
+import inspect
+import math
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from triton_viz.clients.profiler import sampling, work
+from triton_viz.clients.profiler.compiled import compiled_of
+from triton_viz.clients.profiler.data import (
+    Advice,
+    Compiled,
+    KernelProfile,
+    KernelReport,
+    Report,
+    SiteProfile,
+)
+from triton_viz.clients.profiler.devices import Device, find_device
+from triton_viz.clients.profiler.printing import print_report
+from triton_viz.clients.profiler.reporting import Launched, report_of
+from triton_viz.clients.profiler.skipping import skipped_load, skipped_store
+from triton_viz.clients.profiler.staging import Chunk, LoopTrips, PerLane
+from triton_viz.clients.profiler.totals import LaunchTotals
+from triton_viz.clients.utils import kernel_call_path, kernel_instruction
+from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
+from triton_viz.core.columns import Numbers, Programs
+from triton_viz.core.data import (
+    Atomic,
+    Compute,
+    Dot,
+    Load,
+    Op,
+    Program,
+    Reduce,
+    Scan,
+    Site,
+    Store,
+    TensorInfo,
+)
+from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.dsls.base import Accessed
+
+_COUNTED = frozenset((*work.FLOATS, *work.INTEGERS))
+_MOST_STAGED = 1 << 25
+"""The bytes that accesses of a chunk may take until they are looked at."""
+
+
+class Profiler(Client):
+    """Counts what a kernel asks of a GPU.
+
+    Everything is exact unless a number says otherwise. With `sample` (a share such as 0.1, or a number of
+    programs) only some programs run, which depend on `seed` only, and results are scaled to the whole grid;
+    tensors then hold only what these wrote. `skip_loads` and `skip_stores` note accesses without doing them:
+    loaded values are zeros, so that addresses and loops must not depend on them.
+
+    `device` is what the roofline is of. With `target`, such as "cuda:90", what the compiler makes of the
+    kernel is part of the report. With `show`, each launch is printed when it is over.
+    """
+
+    NAME: ClassVar[str] = "profiler"
+    vectorized: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        device: str | Device = "H100",
+        sample: float | int | None = None,
+        seed: int = 0,
+        skip_loads: bool = False,
+        skip_stores: bool = False,
+        target: str | None = None,
+        show: bool = False,
+        backend: str = "triton",
+    ) -> None:
+        if sample is not None:
+            sampling.sample_size(sample, 1)  # say now if it makes no sense
+        self.device = find_device(device)
+        self.target = target
+        self._sample, self._seed, self._show = sample, seed, show
+        self._skip_loads, self._skip_stores = skip_loads, skip_stores
+        self._here = OPERATION_REGISTRY[backend].here
+        self._launches: list[KernelReport] = []
+        self._compiled: dict[str, Compiled] = {}
+        self._records: list[Op] | None = []
+        self._lock = threading.RLock()
+
+    # --- a launch ---
+
+    def pre_run_callback(self, fn: Callable) -> None:
+        """Start over for a new launch."""
+        self._kernel = fn
+        self._arguments: dict[str, Any] = {}
+        self._tensors: list[TensorInfo] = []
+        self._records = None
+        self._totals = LaunchTotals((0, 0, 0))
+        self._local = threading.local()
+        self._open: list[Chunk] = []
+        """What threads run now, or ran last."""
+
+    def arg_callback(self, name: str, arg: Any) -> None:
+        """Remember sizes and constants, to name them in advice."""
+        self._arguments[name] = arg
+        self._tensors += [TensorInfo.of(path, tensor) for path, tensor in tensors_in(name, arg)]
+
+    def grid_callback(self, grid: Program) -> None:
+        """Prepare for as many programs."""
+        half = None
+        chosen = self.choose_programs(grid)
+        if chosen is not None:
+            half = sampling.every_second(chosen, self._seed, math.prod(grid))
+        self._totals = LaunchTotals(grid, half)
+
+    def choose_programs(self, grid: Program) -> np.ndarray | None:
+        """The sample, if there is to be one."""
+        if self._sample is None or not math.prod(grid):
+            return None
+        return sampling.choose(self._sample, self._seed, math.prod(grid))
+
+    def grid_idx_callback(self, grid_idx: Programs) -> None:
+        """Count what this thread's chunk before did, and begin the next."""
+        self._close()
+        chunk = self._local.chunk = Chunk(grid_idx)
+        with self._lock:
+            self._open.append(chunk)
+
+    def discard_callback(self) -> None:
+        """Forget programs that will run again."""
+        chunk, self._local.chunk = self._local.chunk, None
+        with self._lock:
+            self._open.remove(chunk)
+
+    def post_run_callback(self, fn: Callable) -> None:
+        """Count what has not been counted."""
+        with self._lock:
+            for chunk in self._open:
+                self._totals.commit(chunk)
+            self._open.clear()
+
+    def finalize(self) -> list[Op]:
+        """The records of this launch: one for each line and tensor, one for each advice, and one of all."""
+        if self._records is None:
+            self._records = self._finish()
+        return self._records
+
+    def _close(self) -> None:
+        chunk = getattr(self._local, "chunk", None)
+        if chunk is not None:
+            with self._lock:
+                self._totals.commit(chunk)
+                self._open.remove(chunk)
+            self._local.chunk = None
+
+    def _finish(self) -> list[Op]:
+        totals = self._totals
+        if not totals.programs:
+            return []
+        first_line = self._kernel.__code__.co_firstlineno
+        launched = Launched(
+            kernel=self._kernel,
+            file=inspect.getfile(self._kernel),
+            line=first_line,
+            arguments=self._arguments,
+            tensors=self._tensors,
+            skipped=(*(["loads"] * self._skip_loads), *(["stores"] * self._skip_stores)),
+            compiled=self._compiled.get(self._kernel.__name__),
+        )
+        report = report_of(totals, launched, self.device)
+        self._launches.append(report)
+        if self._show:
+            print_report(Report(launches=(report,)))
+        everyone = Programs(totals.grid, Numbers(totals.programs, 0, 1 if totals.programs > 1 else 0))
+        here = (Site(launched.file, first_line, self._kernel.__name__),)
+        records: list[Op] = [
+            SiteProfile(programs=everyone, call_path=site.site, traffic=site) for site in report.sites
+        ]
+        for finding in report.findings:
+            path = (Site(finding.file, finding.line, self._kernel.__name__),) if finding.line else here
+            records.append(Advice(programs=everyone, call_path=path, finding=finding))
+        return [*records, KernelProfile(programs=everyone, call_path=here, report=report)]
+
+    # --- the compiler ---
+
+    def pre_warmup_callback(self, jit_fn: Callable) -> bool:
+        """Whether the compiler's work is wanted."""
+        return self.target is not None
+
+    def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
+        """Keep what the compiler says."""
+        found = compiled_of(compiled, self.target)
+        if found is not None:
+            self._compiled[getattr(jit_fn, "__name__", "")] = found
+
+    # --- results ---
+
+    def report(self) -> Report:
+        """All launches so far."""
+        return Report(launches=tuple(self._launches))
+
+    def print_report(self) -> None:
+        """Print all launches so far as tables."""
+        print_report(self.report())
+
+    def clear(self) -> None:
+        """Forget all launches."""
+        self._launches.clear()
+
+    # --- ops ---
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        """Note accesses and arithmetic once they happened."""
+        if op_type is Load:
+            overrider = skipped_load if self._skip_loads else None
+            return OpCallbacks(after_callback=self._access("load"), op_overrider=overrider)
+        if op_type is Store:
+            overrider = skipped_store if self._skip_stores else None
+            return OpCallbacks(after_callback=self._access("store"), op_overrider=overrider)
+        if op_type is Atomic:
+            return OpCallbacks(after_callback=self._access("atomic"))
+        if op_type is Compute:
+            return OpCallbacks(after_callback=self._compute, only=_COUNTED)
+        if op_type is Dot:
+            return OpCallbacks(after_callback=self._dot)
+        if op_type in (Reduce, Scan):
+            return OpCallbacks(before_callback=self._begin_combining, after_callback=self._combined)
+        return OpCallbacks()
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """Count iterations."""
+        return ForLoopCallbacks(self._before_loop, self._loop_iteration, self._after_loop)
+
+    def _access(self, kind: str) -> Callable[..., None]:
+        def note(accessed: Accessed, **_: Any) -> None:
+            chunk: Chunk = self._local.chunk
+            active = self._here().programs.active
+            path, instruction = kernel_instruction(self._kernel)
+            chunk.accesses.setdefault(((path, kind), instruction), []).append((accessed, active))
+            pointers = accessed.pointers
+            each = 24 if pointers.numbers is not None else 16 * math.prod(pointers.shape)
+            if isinstance(accessed.mask, np.ndarray):
+                each += accessed.mask.size // len(accessed.mask)
+            chunk.bytes_staged += each * chunk.lanes
+            if chunk.bytes_staged > _MOST_STAGED:
+                with self._lock:
+                    self._totals.commit(chunk, finished=False)
+
+        return note
+
+    def _compute(self, name: str, inputs: Any, result: Any = None) -> None:
+        amount = work.FLOATS.get(name)
+        chunk: Chunk = self._local.chunk
+        if amount is None:
+            chunk.integers.add(math.prod(result.shape), self._here().programs.active, chunk.lanes)
+            return
+        amount *= math.prod(result.shape)
+        precision = work.precision(result.dtype.scalar)
+        if chunk.combining is not None:
+            chunk.combining[precision] = chunk.combining.get(precision, 0) + amount
+            return
+        if result.lanes > chunk.lanes:  # a function of scalars, called for each element of a block
+            amount = amount * result.lanes // chunk.lanes
+        self._count("vector", precision, amount)
+
+    def _dot(self, left: Any, right: Any, dtype: str, **_: Any) -> None:
+        precision = work.precision(dtype)
+        self._count("dot", precision, work.product(left, right, precision))
+
+    def _begin_combining(self, **_: Any) -> None:
+        self._local.chunk.combining = {}
+
+    def _combined(self, input: Any, axis: int | None, result: Any, **_: Any) -> None:
+        chunk: Chunk = self._local.chunk
+        inner, chunk.combining = chunk.combining, None
+        pairs, rounds = work.combinations(input, axis)
+        dtype = result[0].dtype.scalar
+        if not inner:
+            if dtype.is_floating():
+                self._count("vector", work.precision(dtype), pairs)
+            else:
+                chunk.integers.add(pairs, self._here().programs.active, chunk.lanes)
+        for precision, amount in (inner or {}).items():
+            self._count("vector", precision, amount * pairs // rounds)
+
+    def _count(self, unit: str, precision: str, amount: int) -> None:
+        chunk: Chunk = self._local.chunk
+        key = kernel_call_path(self._kernel), unit, precision
+        total = chunk.work.get(key)
+        if total is None:
+            total = chunk.work[key] = PerLane()
+        total.add(amount, self._here().programs.active, chunk.lanes)
+
+    # --- loops ---
+
+    def _before_loop(self, line: int, count: int | None) -> None:
+        chunk: Chunk = self._local.chunk
+        path = kernel_call_path(self._kernel)
+        key = path[-1].file if path else "", line
+        trips = chunk.loops.get(key)
+        if trips is None:
+            trips = chunk.loops[key] = LoopTrips(count is not None)
+        trips.entries.add(1, self._here().programs.active, chunk.lanes)
+        chunk.inside.append(trips)
+
+    def _loop_iteration(self, line: int, index: int) -> None:
+        chunk: Chunk = self._local.chunk
+        chunk.inside[-1].trips.add(1, self._here().programs.active, chunk.lanes)
+
+    def _after_loop(self, line: int) -> None:
+        self._local.chunk.inside.pop()

@@ -1,0 +1,51 @@
+"""How much arithmetic an op is.
+
+Counted are: an addition, product, quotient, remainder, minimum, maximum or change of sign, one each; a fused
+multiply-add and a clamp, two; a function such as exp or sqrt, one, though a GPU takes longer for it. A
+product of tiles is 2 * M * N * K, a reduction one for each pair that it combines (or what its own function
+does), a scan likewise. Not counted: comparisons, selections, casts, and what only moves elements. Every
+element of a block counts, also where its mask is false: the GPU computes it all the same.
+"""
+
+import math
+from typing import Any
+
+_ONE = ("fadd", "fsub", "fmul", "fdiv", "precise_divf", "approx_divf", "frem", "fneg")
+_EXTREMES = ("minimumf", "minnumf", "maximumf", "maxnumf")
+_FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf") + (
+    "extern_elementwise",
+)
+FLOATS = dict.fromkeys((*_ONE, *_EXTREMES, *_FUNCTIONS), 1) | {"fma": 2, "clampf": 2}
+"""The floating-point operations of each op on an element."""
+
+INTEGERS = dict.fromkeys(
+    ("add", "sub", "mul", "sdiv", "udiv", "idiv", "srem", "urem", "and", "or", "xor", "shl", "lshr", "ashr")
+    + ("umulhi", "minsi", "minui", "maxsi", "maxui", "iabs"),
+    1,
+)
+"""The same of whole numbers, which are mostly indices."""
+
+_NARROW = {"fp8": ("fp8", "e4m3", "e5m2"), "fp4": ("fp4", "e2m1")}
+
+
+def precision(dtype: Any) -> str:
+    """A type by the name under which devices have a peak for it: fp64, fp32, fp16, bf16, fp8, fp4, int8."""
+    name = str(dtype)
+    for short, parts in _NARROW.items():
+        if any(part in name for part in parts):
+            return short
+    return "int8" if name in ("uint8", "int8") else name
+
+
+def product(left: tuple[int, ...], right: tuple[int, ...], dtype: str) -> int:
+    """The operations of a product of tiles. Elements of four bits lie in pairs along the inner axis."""
+    inner = left[-1] * (2 if dtype == "fp4" else 1)
+    return 2 * math.prod(left[:-1]) * right[-1] * inner
+
+
+def combinations(shape: tuple[int, ...], axis: int | None) -> tuple[int, int]:
+    """How many pairs a reduction or scan combines in a block, and in how many rounds that is done here."""
+    length = math.prod(shape) if axis is None else shape[axis]
+    if length < 2:
+        return 0, 1
+    return math.prod(shape) // length * (length - 1), math.ceil(math.log2(length))
