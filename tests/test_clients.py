@@ -332,9 +332,11 @@ def raising(where: str) -> Client:
         NAME = "raising"
 
         def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-            wanted = {where: fail} if where.endswith("_callback") and op_type is Store else {}
+            if op_type is not Store:
+                return OpCallbacks()
             return OpCallbacks(
-                **{k: v for k, v in wanted.items() if k in ("before_callback", "after_callback")}
+                before_callback=fail if where == "before_callback" else None,
+                after_callback=fail if where == "after_callback" else None,
             )
 
         def register_for_loop_callback(self) -> ForLoopCallbacks:
