@@ -39,6 +39,17 @@ def current() -> "Machine":
     return _thread.machine
 
 
+@contextlib.contextmanager
+def using(machine: Any) -> Iterator[None]:
+    """While inside, this thread's machine is another one: a builder, a semantic and a flow of its own."""
+    outer = getattr(_thread, "machine", None)
+    _thread.machine = machine
+    try:
+        yield
+    finally:
+        _thread.machine = outer
+
+
 class LaneSemantic(TritonSemantic):
     """Triton's language layer, with our builder below it."""
 

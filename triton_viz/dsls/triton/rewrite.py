@@ -40,11 +40,14 @@ FLOW = "__flow"
 _LEFT_ALONE = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 
 
-def rewritten(fn: Callable, flow: Any) -> Callable:
-    """The function in its rewritten form, for one flow. It sees its module's globals as they are now."""
+def rewritten(fn: Callable, flow: Any, rewriter: "type[Rewriter] | None" = None) -> Callable:
+    """The function in its rewritten form, for one flow. It sees its module's globals as they are now.
+
+    A flow that needs more than most has a rewriter of its own.
+    """
     if not isinstance(fn, FunctionType):
         raise UnsupportedError(f"{fn!r} is no Python function, so it cannot be run lane by lane")
-    code, names = _compiled(fn.__code__, fn.__code__.co_filename)
+    code, names = _compiled(fn.__code__, fn.__code__.co_filename, rewriter or Rewriter)
     theirs = fn.__globals__
     scope = {name: theirs[name] for name in names if name in theirs}
     if "value" not in names:
@@ -62,10 +65,10 @@ def rewritten(fn: Callable, flow: Any) -> Callable:
 
 
 @functools.lru_cache(maxsize=4096)
-def _compiled(code: CodeType, file: str) -> tuple[CodeType, frozenset[str]]:
+def _compiled(code: CodeType, file: str, rewriter: "type[Rewriter]") -> tuple[CodeType, frozenset[str]]:
     """The rewritten code, and the globals it may read. (Equal code in two files is not the same code.)"""
     definition = _definition(code, file)
-    new = _Rewriter(code).function(definition)
+    new = rewriter(code).function(definition)
     # Free variables must be somebody's: this makes them the enclosing function's. Its own name, by which a
     # function may call itself, must not be among them.
     new.name = "__new"
@@ -113,7 +116,7 @@ def _names_of(code: CodeType) -> Iterator[str]:
             yield from _names_of(inner)
 
 
-class _Rewriter(ast.NodeTransformer):
+class Rewriter(ast.NodeTransformer):
     """Rewrites one function. Expressions are visited; a statement becomes a list of statements."""
 
     def __init__(self, code: CodeType):
