@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Any
 
 from triton_viz.dsls.triton.rewrite import Rewriter
+from triton_viz.dsls.triton.syntax import bound
 
 
 class SymbolicRewriter(Rewriter):
@@ -27,6 +28,12 @@ class SymbolicRewriter(Rewriter):
         super().__init__(code)
         self._changed: list[set[str]] = []
         """For each loop around, the names that are assigned in it."""
+
+    def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """The function, rewritten."""
+        every = [arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)]
+        self._parameters = {arg.arg for arg in every}
+        return super().function(node)
 
     def assigned(self, name: str, value: ast.expr) -> ast.expr:
         """What is stored when a value is assigned to a name."""
@@ -58,6 +65,7 @@ class SymbolicRewriter(Rewriter):
         self._changed.append(set(also))
         result = rewrite(node)
         self._names = sorted(self._changed.pop())
+        self.undefined |= set(self._names) - self._parameters
         for names in self._changed:
             names.update(also)
         return result

@@ -5,6 +5,7 @@ loaded only when one is not.
 """
 
 import time
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +18,8 @@ TIMEOUT_ON_DATA = 0.3
 """The same where data are in it: what is not proved will be checked on the data anyway."""
 _SMALL = 32
 """A factor or divisor with no more values than this is taken apart, one case for each."""
+_BITS = 24
+"""Numbers with no more bits than this are taken apart where bits matter."""
 _PATIENCE = 0.15
 """Seconds for finding the first of many counterexamples."""
 
@@ -118,9 +121,8 @@ class _Query:
             found = self._values()
             if Evaluation(found).condition(self._condition):
                 return self._first(found)
-            # Bits are not modelled exactly: this one is none, another may be.
-            differs = [self._atoms[one] != value for one, value in found.items() if one in self._atoms]
-            self._solver.add(z3.Or(differs))
+            # Bits of large numbers are not modelled exactly: this one is none, another may be.
+            self._solver.add(z3.Or([self._atoms[one] != value for one, value in found.items()]))
         raise Unsolved("it hangs on the bits of numbers, which are only checked program by program")
 
     def _values(self) -> dict[Atom, int]:
@@ -210,6 +212,28 @@ class _Query:
 
     def _power(self, one: Atom) -> Any:
         return self._by_case(one.args[0], lambda value: self._z3.IntVal(1 << max(0, value)))
+
+    def _and(self, one: Atom) -> Any:
+        return self._bitwise(one, lambda a, b: self._z3.And(a, b))
+
+    def _or(self, one: Atom) -> Any:
+        return self._bitwise(one, lambda a, b: self._z3.Or(a, b))
+
+    def _xor(self, one: Atom) -> Any:
+        return self._bitwise(one, lambda a, b: self._z3.Xor(a, b))
+
+    def _bitwise(self, one: Atom, join: Callable[[Any, Any], Any]) -> Any:
+        numbers = [self._sum(arg) for arg in one.args]
+        bits = max(arg.high for arg in one.args).bit_length()
+        if bits > _BITS or any(arg.low < 0 for arg in one.args):
+            return self._between(one.low, one.high)
+        total = self._z3.IntVal(0)
+        columns = [[self._between(0, 1) for _ in range(bits)] for _ in numbers]
+        for number, column in zip(numbers, columns, strict=True):
+            self._solver.add(number == sum(bit * (1 << place) for place, bit in enumerate(column)))
+        for place, (a, b) in enumerate(zip(*columns, strict=True)):
+            total = total + self._z3.If(join(a == 1, b == 1), 1 << place, 0)
+        return total
 
     def _shr(self, one: Atom) -> Any:
         a = self._sum(one.args[0])
