@@ -145,7 +145,9 @@ def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
         case "assign":
             return [f"{draw(st.sampled_from('ab'))} = {draw(numbers())}"]
         case "add":
-            return [f"{draw(st.sampled_from('ab'))} += {draw(st.sampled_from(['1', '3', 'n', 'pid', '-2', 'b']))}"]
+            return [
+                f"{draw(st.sampled_from('ab'))} += {draw(st.sampled_from(['1', '3', 'n', 'pid', '-2', 'b']))}"
+            ]
         case "block":
             return [f"v = {draw(blocks())}"]
         case "move":
@@ -161,7 +163,11 @@ def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
             start = draw(st.sampled_from(["0", "pid", "a & 3", "n"]))
             stop = draw(st.sampled_from(["n", "pid", "6", "(a & 7)", "n + pid", "(b & 3) + 4"]))
             bounds = f"{start}, {stop}, {draw(st.sampled_from(['1', '2', '-1', '3']))}"
-            use = draw(st.sampled_from(["a += i", "tl.load(x + i)", "v += 2", "b = i * 2 + pid", "tl.load(x + b % 997)"]))
+            use = draw(
+                st.sampled_from(
+                    ["a += i", "tl.load(x + i)", "v += 2", "b = i * 2 + pid", "tl.load(x + b % 997)"]
+                )
+            )
             lines = [f"for i in {draw(st.sampled_from(['range', 'tl.range']))}({bounds}):"]
             return lines + _indented([use, *draw(in_loop)])
         case "while":
@@ -171,7 +177,10 @@ def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
             lines += [f"while {left} > 0{condition}:"]
             return lines + _indented([f"{left} -= 1", *draw(in_loop)])
         case "count":
-            lines = ["at = lane + pid * BLOCK", f"for i in range({draw(st.sampled_from(['n', '5', 'pid + 4']))}):"]
+            lines = [
+                "at = lane + pid * BLOCK",
+                f"for i in range({draw(st.sampled_from(['n', '5', 'pid + 4']))}):",
+            ]
             guard = draw(st.sampled_from(["", ", mask=at < n", ", mask=at < 24"]))
             step = draw(st.sampled_from(["BLOCK", "1", "n"]))
             return [*lines, f"    tl.load(x + at{guard})", f"    at += {step}"]
@@ -184,7 +193,9 @@ def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
 def kernels() -> st.SearchStrategy[str]:
     """The text of a module with a kernel."""
     body = bodies(Scope(2, False))
-    return body.map(lambda lines: HEAD + "\n".join(_indented([*lines, "tl.store(x + v % 997, a + b)"])) + "\n")
+    return body.map(
+        lambda lines: HEAD + "\n".join(_indented([*lines, "tl.store(x + v % 997, a + b)"])) + "\n"
+    )
 
 
 _numbers = itertools.count()
@@ -209,7 +220,7 @@ class Touched(NamedTuple):
     kind: str
     program: tuple[int, int, int]
     iterations: tuple[tuple[int, int], ...]
-    index: tuple[int, ...]
+    element: tuple[int, ...]
     offset: int
     """From the tensor's first element, in bytes."""
 
@@ -267,7 +278,7 @@ def check(analysis: Analysis, real: set[Touched], name: str, low: int, high: int
                 t
                 for t in bad
                 if (t.line, t.kind, t.program) == (line, access.kind, witness.program)
-                and (t.iterations, t.index) == (witness.iterations, witness.index)
+                and (t.iterations, t.element) == (witness.iterations, witness.index)
             }
             assert shown, f"line {line}: {witness} does not happen"
     if analysis.complete:

@@ -30,7 +30,8 @@ def variables() -> list[Sum]:
 def settings_of() -> list[dict[Atom, int]]:
     atoms = [v.terms[0][0] for v in variables()]
     return [
-        dict(zip(atoms, values, strict=True)) for values in itertools.product(*(range(size) for size in SIZES))
+        dict(zip(atoms, values, strict=True))
+        for values in itertools.product(*(range(size) for size in SIZES))
     ]
 
 
@@ -43,7 +44,9 @@ def toward_zero(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-def binary(expression: Callable[[Sum, Sum], Sum], python: Callable[[int, int], int]) -> Callable[[Pair, Pair], Pair]:
+def binary(
+    expression: Callable[[Sum, Sum], Sum], python: Callable[[int, int], int]
+) -> Callable[[Pair, Pair], Pair]:
     return lambda a, b: (expression(a[0], b[0]), lambda at: python(a[1](at), b[1](at)))
 
 
@@ -92,7 +95,9 @@ def grown(numbers: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
         *(st.builds(function, numbers, numbers) for function in two.values()),
         by_constant(integers.divide, toward_zero, divisors)(numbers),
         by_constant(integers.remainder, lambda a, b: a - toward_zero(a, b) * b, divisors)(numbers),
-        by_constant(lambda a, b: integers.bits_and(a, b, INT8), lambda a, b: a & b, [0, 1, 3, 7, -2, -4, 5])(numbers),
+        by_constant(lambda a, b: integers.bits_and(a, b, INT8), lambda a, b: a & b, [0, 1, 3, 7, -2, -4, 5])(
+            numbers
+        ),
         by_constant(lambda a, b: integers.bits_or(a, b, INT8), lambda a, b: a | b, [0, 1, 3, 12])(numbers),
         by_constant(lambda a, b: integers.bits_xor(a, b, INT8), lambda a, b: a ^ b, [0, 1, 3, -1])(numbers),
         by_constant(lambda a, b: integers.shift_right(a, b, INT8), lambda a, b: a >> b, [0, 1, 3])(numbers),
@@ -170,9 +175,7 @@ def conditions() -> st.SearchStrategy[tuple[Cond, Callable[[dict[Atom, int]], bo
         basic,
         lambda inner: st.one_of(
             st.builds(lambda c: (e.opposite(c[0]), lambda at: not c[1](at)), inner),
-            st.builds(
-                lambda c, d: (e.all_of((c[0], d[0])), lambda at: c[1](at) and d[1](at)), inner, inner
-            ),
+            st.builds(lambda c, d: (e.all_of((c[0], d[0])), lambda at: c[1](at) and d[1](at)), inner, inner),
             st.builds(lambda c, d: (e.any_of((c[0], d[0])), lambda at: c[1](at) or d[1](at)), inner, inner),
         ),
         max_leaves=6,

@@ -59,17 +59,16 @@ class Noted:
 class Decider:
     """Decides the accesses of one launch."""
 
-    def __init__(self, grid: Program, tensors: dict[str, TensorInfo]):
-        self._grid, self._tensors = grid, tensors
+    def __init__(self, grid: Program, tensors: dict[str, TensorInfo], end: float):
+        self._grid, self._tensors, self._end = grid, tensors, end
         self._known: dict[tuple[Sum, Cond, int], dict[str, Any]] = {}
-        self._end = time.monotonic() + BUDGET
 
     def decide(self, noted: Noted) -> AccessVerdict:
         """What is known of an access."""
         key = noted.address, noted.condition, noted.width
         found = self._known.get(key)
         if found is None or noted.loops:  # a witness names the loops
-            found = self._known[key] = self._decided(noted)
+            found = self._known[key] = self._safely(noted)
         return AccessVerdict(
             call_path=noted.call_path,
             kind=noted.kind,
@@ -81,6 +80,14 @@ class Decider:
             names=noted.names,
             **found,
         )
+
+    def _safely(self, noted: Noted) -> dict[str, Any]:
+        try:
+            return self._decided(noted)
+        except RecursionError:
+            return {"verdict": "undecided", "reason": "its address is nested too deeply"}
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not stop the user's program
+            return {"verdict": "undecided", "reason": f"{type(error).__name__}: {error}"}
 
     def _decided(self, noted: Noted) -> dict[str, Any]:
         results = [self._case(noted, *case) for case in self._cases(noted.address, noted.condition)]

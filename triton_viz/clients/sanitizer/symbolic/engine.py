@@ -1,6 +1,7 @@
 """The engine: runs a kernel once for all programs of its grid, and decides every access it came to."""
 
 import sys
+import time
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ import triton.language as tl
 from triton_viz.clients.sanitizer.symbolic.analysis import AccessVerdict, Analysis
 from triton_viz.clients.sanitizer.symbolic.arguments import as_symbolic
 from triton_viz.clients.sanitizer.symbolic.builder import SymbolicBuilder
-from triton_viz.clients.sanitizer.symbolic.deciding import Decider, Noted
+from triton_viz.clients.sanitizer.symbolic.deciding import BUDGET, Decider, Noted
 from triton_viz.clients.sanitizer.symbolic.expression import FALSE, TRUE, Cond, both, forget
 from triton_viz.clients.sanitizer.symbolic.flow import SymbolicFlow
 from triton_viz.clients.sanitizer.symbolic.loops import Key, Restart
@@ -54,18 +55,16 @@ def analyze(call: Call, grid: Program, tensors: Sequence[TensorInfo]) -> Analysi
     modes: dict[Key, str] = {}
     by_name = {tensor.name: tensor for tensor in tensors}
     best: Analysis | None = None
+    end = time.monotonic() + BUDGET
     for _ in range(_MOST_ATTEMPTS):
         forget()
-        run = _Run(call, grid, by_name, modes)
+        run = _Run(call, grid, by_name, modes, end)
         try:
             reason = run.execute()
         except Restart as wish:
             modes[wish.key] = wish.mode
             continue
-        try:
-            verdicts = tuple(run.decide())
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not stop the user's program
-            return Analysis((), False, f"{type(error).__name__}: {error}")
+        verdicts = tuple(run.decide())
         found = Analysis(verdicts, not reason, reason)
         if best is None or _rank(found) >= _rank(best):
             best = found
@@ -84,7 +83,9 @@ def _rank(analysis: Analysis) -> tuple[bool, int]:
 class _Run:
     """One run of a kernel with open program ids."""
 
-    def __init__(self, call: Call, grid: Program, tensors: dict[str, TensorInfo], modes: dict[Key, str]):
+    def __init__(
+        self, call: Call, grid: Program, tensors: dict[str, TensorInfo], modes: dict[Key, str], end: float
+    ):
         self._call, self._tensors = call, tensors
         self.builder = SymbolicBuilder(grid)
         self.semantic = LaneSemantic(self.builder)
@@ -92,7 +93,7 @@ class _Run:
         self.builder.scope = self.flow.counters
         self.builder.note = self._note
         self.builder.inline = self.flow.inline
-        self._decider = Decider(grid, tensors)
+        self._decider = Decider(grid, tensors, end)
         self._noted: dict[tuple, Noted] = {}
         self._running = False
 

@@ -141,7 +141,7 @@ def of(one: Atom) -> Sum:
 
 def program_id(axis: int, size: int) -> Sum:
     """Which program this is, along one axis of the grid."""
-    return ZERO if size <= 1 else of(atom("pid", (axis,), 0, size - 1))
+    return ZERO if size <= 1 else of(atom("pid", (axis, size), 0, size - 1))
 
 
 def index(axis: int, size: int) -> Sum:
@@ -151,12 +151,12 @@ def index(axis: int, size: int) -> Sum:
 
 def counter(loop: int, line: int, most: int) -> Sum:
     """Which iteration of a loop this is; there are at most so many."""
-    return of(atom("count", (loop, line), 0, max(0, most - 1)))
+    return of(atom("count", (loop, line, most), 0, max(0, most - 1)))
 
 
 def base(name: str, address: int) -> Sum:
     """Where a tensor's first element is."""
-    return of(atom("base", (name,), address, address))
+    return of(atom("base", (name, address), address, address))
 
 
 class Reason:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import triton.language as tl
+from triton.language.core import base_value
 
 from triton_viz.clients.sanitizer.symbolic.evaluate import atoms_of
 from triton_viz.clients.sanitizer.symbolic.expression import (
@@ -207,7 +208,24 @@ class SymbolicFlow(Flow):
             test = Symbolic(mask, tl.int1, (), Origin("the branch taken"))
             if isinstance(a.handle, Symbolic) and isinstance(b.handle, Symbolic):
                 return tl.tensor(self.semantic.builder.create_select(test, a.handle, b.handle), kind)
-        raise Stopped("a variable is of one kind for some programs and of another for others")
+        return self._torn(mask, a, b)
+
+    def _torn(self, mask: Cond, new: Any, old: Any) -> Any:
+        """A variable of one kind for some programs and of another for others.
+
+        Triton compiles that only if nobody looks at it where the branches meet again. So those that did not
+        assign it will not ask for it, and if they do, they get a value that is not known.
+        """
+        if isinstance(new, tl.tensor) and isinstance(new.handle, Symbolic) and _is_plain_tensor(old):
+            handle: Any = new.handle
+            kind: Any = new.type
+            builder = self.semantic.builder
+            other = builder.open_value(handle.dtype, handle.shape, "a variable of two types", handle.origin)
+            test = Symbolic(mask, tl.int1, (), Origin("the branch taken"))
+            return tl.tensor(builder.create_select(test, handle, other), kind)
+        if isinstance(new, base_value) and isinstance(old, base_value):
+            raise Stopped("a variable is of one kind for some programs and of another for others")
+        return new
 
     def scalar(self, value: tl.tensor) -> Symbolic:
         """A single number."""
@@ -287,3 +305,9 @@ class SymbolicFlow(Flow):
         if any(isinstance(bound, tl.tensor) for bound in (start, stop, step)):
             return SymbolicRange(self, start, stop, step)
         return range(start, stop, step)
+
+
+def _is_plain_tensor(value: Any) -> bool:
+    return not isinstance(value, base_value) or (
+        isinstance(value, tl.tensor) and isinstance(value.handle, Symbolic)
+    )

@@ -43,10 +43,11 @@ class SymbolicRewriter(Rewriter):
         return super().assigned(name, value)
 
     def _For(self, node: ast.For) -> list[ast.stmt]:
-        also = (
-            {node.target.id} if isinstance(node.target, ast.Name) and id(node) in self.seen_after else set()
-        )
+        own = bound(node.target)
+        also = own if isinstance(node.target, ast.Name) and id(node) in self.seen_after else set()
         begin, loop, end, *rest = self._gathering(super()._For, node, also)
+        # What Python itself assigns when an iteration begins is not what the last one left.
+        self._names = [name for name in self._names if name in also or name not in own]
         assert isinstance(loop, ast.For)
         loop.body = [*self._before(begin), *loop.body, self._behind(begin)]
         return [begin, loop, end, *self._after_end(begin), *rest]

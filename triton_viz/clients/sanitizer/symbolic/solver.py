@@ -14,7 +14,7 @@ from triton_viz.clients.sanitizer.symbolic.expression import FALSE, Atom, Cond, 
 
 TIMEOUT = 2.0
 """Seconds that Z3 may think about one question."""
-TIMEOUT_ON_DATA = 0.3
+TIMEOUT_ON_DATA = 0.1
 """The same where data are in it: what is not proved will be checked on the data anyway."""
 _SMALL = 32
 """A factor or divisor with no more values than this is taken apart, one case for each."""
