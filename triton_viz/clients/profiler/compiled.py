@@ -5,6 +5,7 @@ is there.
 """
 
 import re
+from pathlib import PurePath
 from typing import Any
 
 from triton_viz.clients.profiler.data import Compiled, CompiledLine
@@ -27,8 +28,11 @@ _NO_INSTRUCTION = (".", "$", "{", "}")
 Place = tuple[str, int]
 
 
-def compiled_of(compiled: Any, target: str | None) -> Compiled | None:
-    """The numbers and lines of a compiled kernel; None if there is none."""
+def compiled_of(compiled: Any, target: str | None, file: str) -> Compiled | None:
+    """The numbers and lines of a kernel that a file defines, compiled; None if there are none.
+
+    Triton's cache gives the same kernel in another folder the lines of that folder's file.
+    """
     asm = getattr(compiled, "asm", None)
     if not asm:
         return None
@@ -44,13 +48,13 @@ def compiled_of(compiled: Any, target: str | None) -> Compiled | None:
         warps=_number((compiled, metadata), ("num_warps", "warps")),
         lines=tuple(
             CompiledLine(
-                file=file,
-                line=line,
-                ptx=tuple(instructions.get((file, line), ())),
-                ttgir=tuple(ttgir.get((file, line), ())),
-                widths=tuple(widths.get((file, line), ())),
+                file=file if PurePath(place[0]).name == PurePath(file).name else place[0],
+                line=place[1],
+                ptx=tuple(instructions.get(place, ())),
+                ttgir=tuple(ttgir.get(place, ())),
+                widths=tuple(widths.get(place, ())),
             )
-            for file, line in places
+            for place in places
         ),
     )
 

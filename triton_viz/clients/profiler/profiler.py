@@ -191,7 +191,8 @@ class Profiler(Client):
 
     def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
         """Keep what the compiler says."""
-        found = compiled_of(compiled, self.target)
+        code = getattr(inspect.unwrap(getattr(jit_fn, "fn", jit_fn)), "__code__", None)
+        found = compiled_of(compiled, self.target, code.co_filename if code else "")
         if found is not None:
             self._compiled[getattr(jit_fn, "__name__", "")] = found
 

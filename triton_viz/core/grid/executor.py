@@ -7,6 +7,7 @@ apart. A chunk that has to be run again is undone first; the chunks before it st
 import ctypes
 import functools
 import math
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -195,16 +196,16 @@ def _on_threads(
             turns.stop(error=error)
         finally:
             ended.append(threading.current_thread())
-            ended_one.release()
+            ended_one.put(None)
 
     ended: list[threading.Thread] = []
-    ended_one = threading.Semaphore(0)
+    ended_one: queue.SimpleQueue[None] = queue.SimpleQueue()
     pool = [threading.Thread(target=work, name=f"triton_viz-sm{n}", daemon=True) for n in range(threads)]
     try:
         for thread in pool:
             thread.start()
         for _ in pool:
-            ended_one.acquire()  # not join: interrupted, that takes a thread for ended that is not
+            ended_one.get()  # not join: interrupted, that takes a thread for ended that is not
     except BaseException:  # the user's patience has ended
         turns.stop()
         _interrupt(pool, ended)

@@ -56,6 +56,14 @@ def is_running() -> bool:
     return getattr(_thread, "machine", None) is not None
 
 
+@contextlib.contextmanager
+def using(machine: Any) -> Iterator[None]:
+    """While inside, this thread's machine is another one: a builder, a semantic and a flow of its own."""
+    with kept():
+        _thread.machine = machine
+        yield
+
+
 class LaneSemantic(compat.Semantic):
     """Triton's language layer, with our builder below it."""
 

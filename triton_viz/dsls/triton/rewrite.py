@@ -38,21 +38,27 @@ FLOW = "__flow"
 Source = tuple[list[str], int]
 """The lines of a function, and the number of the first."""
 
-_COMPILED: dict[tuple[CodeType, str], tuple[CodeType, frozenset[str]]] = {}
+_COMPILED: dict[tuple[CodeType, str, type], tuple[CodeType, frozenset[str]]] = {}
 
 # These look at the frame that calls them.
 _LEFT_ALONE = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 
 
-def rewritten(fn: Callable, flow: Any, source: Source | None = None) -> Callable:
-    """The function in its rewritten form, for one flow. It sees its module's globals as they are now."""
+def rewritten(
+    fn: Callable, flow: Any, source: Source | None = None, rewriter: "type[Rewriter] | None" = None
+) -> Callable:
+    """The function in its rewritten form, for one flow. It sees its module's globals as they are now.
+
+    A flow that needs more than most has a rewriter of its own.
+    """
     if not isinstance(fn, FunctionType):
         raise UnsupportedError(f"{fn!r} is no Python function, so it cannot be run lane by lane")
-    key = fn.__code__, fn.__code__.co_filename  # equal code in two files is not the same code
+    rewriter = rewriter or Rewriter
+    key = fn.__code__, fn.__code__.co_filename, rewriter  # equal code in two files is not the same code
     if key not in _COMPILED:
         if len(_COMPILED) > 4096:
             _COMPILED.clear()
-        _COMPILED[key] = _compiled(*key, source)
+        _COMPILED[key] = _compiled(fn.__code__, fn.__code__.co_filename, source, rewriter)
     code, names = _COMPILED[key]
     theirs = fn.__globals__
     scope = {name: theirs[name] for name in names if name in theirs}
@@ -70,10 +76,12 @@ def rewritten(fn: Callable, flow: Any, source: Source | None = None) -> Callable
     return new
 
 
-def _compiled(code: CodeType, file: str, source: Source | None) -> tuple[CodeType, frozenset[str]]:
+def _compiled(
+    code: CodeType, file: str, source: Source | None, rewriter: "type[Rewriter]"
+) -> tuple[CodeType, frozenset[str]]:
     """The rewritten code, and the globals it may read."""
     definition = _definition(code, file, source)
-    new = _Rewriter(code).function(definition)
+    new = rewriter(code).function(definition)
     # Free variables must be somebody's: this makes them the enclosing function's. Its own name, by which a
     # function may call itself, must not be among them.
     new.name = "__new"
@@ -120,7 +128,7 @@ def _names_of(code: CodeType) -> Iterator[str]:
             yield from _names_of(inner)
 
 
-class _Rewriter(ast.NodeTransformer):
+class Rewriter(ast.NodeTransformer):
     """Rewrites one function. Expressions are visited; a statement becomes a list of statements."""
 
     def __init__(self, code: CodeType):

@@ -1,0 +1,1 @@
+"""The sanitizer: proves that a kernel stays inside its tensors, or shows where it does not."""

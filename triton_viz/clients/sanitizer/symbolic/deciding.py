@@ -1,0 +1,252 @@
+"""Deciding an access: is there a program, an iteration and an element that it should not touch?"""
+
+import dataclasses
+import time
+from typing import Any
+
+from triton_viz.clients.sanitizer.symbolic import integers
+from triton_viz.clients.sanitizer.symbolic.analysis import AccessVerdict, Witness
+from triton_viz.clients.sanitizer.symbolic.evaluate import Evaluation, atoms_of
+from triton_viz.clients.sanitizer.symbolic.expression import (
+    FALSE,
+    TRUE,
+    ZERO,
+    Atom,
+    Cond,
+    Sum,
+    add,
+    all_of,
+    any_of,
+    at_least,
+    both,
+    equal,
+    index,
+    less,
+    not_negative,
+    number,
+    opposite,
+    program_id,
+    scale,
+    subtract,
+)
+from triton_viz.clients.sanitizer.symbolic.origin import Origin
+from triton_viz.clients.sanitizer.symbolic.solver import TIMEOUT, TIMEOUT_ON_DATA, Unsolved, find, unknowns
+from triton_viz.core.data import Program, Site, TensorInfo
+from triton_viz.core.places import elements_of
+
+BUDGET = 8.0
+"""Seconds for all questions of one launch; what is left then is undecided."""
+_MOST_CASES = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Noted:
+    """An access as the kernel's one run came to it."""
+
+    call_path: tuple[Site, ...]
+    kind: str
+    loops: tuple[tuple[int, Sum], ...]
+    address: Sum
+    condition: Cond
+    """Where it happens: the program comes there, and the mask is true."""
+    masked: bool
+    width: int
+    shape: tuple[int, ...]
+    origin: Origin
+    names: dict[Origin, str]
+
+
+class Decider:
+    """Decides the accesses of one launch."""
+
+    def __init__(self, grid: Program, tensors: dict[str, TensorInfo], end: float):
+        self._grid, self._tensors, self._end = grid, tensors, end
+        self._known: dict[tuple[Sum, Cond, int], dict[str, Any]] = {}
+
+    def decide(self, noted: Noted) -> AccessVerdict:
+        """What is known of an access."""
+        key = noted.address, noted.condition, noted.width
+        found = self._known.get(key)
+        if found is None or noted.loops:  # a witness names the loops
+            found = self._known[key] = self._safely(noted)
+        return AccessVerdict(
+            call_path=noted.call_path,
+            kind=noted.kind,
+            loops=tuple((line, k.const if k.is_const else None) for line, k in noted.loops),
+            width=noted.width,
+            shape=noted.shape,
+            masked=noted.masked,
+            origin=noted.origin,
+            names=noted.names,
+            **found,
+        )
+
+    def _safely(self, noted: Noted) -> dict[str, Any]:
+        try:
+            return self._decided(noted)
+        except RecursionError:
+            return {"verdict": "undecided", "reason": "its address is nested too deeply"}
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not stop the user's program
+            return {"verdict": "undecided", "reason": f"{type(error).__name__}: {error}"}
+
+    def _decided(self, noted: Noted) -> dict[str, Any]:
+        results = [self._case(noted, *case) for case in self._cases(noted.address, noted.condition)]
+        worst = max(results, key=lambda r: ("ok", "concrete", "undecided", "violation").index(r["verdict"]))
+        names = dict.fromkeys(r.get("tensor", "") for r in results)
+        return {**worst, "tensor": worst.get("tensor") or ", ".join(n for n in names if n)}
+
+    def _cases(self, address: Sum, condition: Cond) -> list[tuple[str, Sum, Cond]]:
+        """The tensor that a pointer leads into, and how far from its first element; each that it may be."""
+        todo, done = [(address, condition)], []
+        while todo:
+            where, when = todo.pop()
+            if when is FALSE:
+                continue
+            bases = [one for one, by in where.terms if one.op == "base" and by == 1]
+            mixed = [(one, by) for one, by in where.terms if one.op != "base" and _has_base(one)]
+            if len(bases) == 1 and not mixed:
+                distance = subtract(where, Sum(0, ((bases[0], 1),)))
+                if not any(one.op == "base" for one, _ in distance.terms):
+                    done.append((bases[0].args[0], distance, when))
+                    continue
+            if len(mixed) == 1 and not bases and mixed[0][0].op == "select" and mixed[0][1] == 1:
+                one = mixed[0][0]
+                rest = subtract(where, Sum(0, ((one, 1),)))
+                if len(todo) + len(done) < _MOST_CASES:
+                    test, a, b = one.args
+                    todo += [(add(rest, b), both(when, opposite(test))), (add(rest, a), both(when, test))]
+                    continue
+            done.append(("", where, when))
+        return done or [("", address, FALSE)]
+
+    def _case(self, noted: Noted, name: str, distance: Sum, condition: Cond) -> dict[str, Any]:
+        if condition is FALSE:
+            return {"verdict": "ok"}
+        if not name:
+            return self._anywhere(noted, distance, condition)
+        tensor = self._tensors[name]
+        low, high = (end - tensor.address for end in tensor.storage)
+        if tensor.storage[1] <= tensor.storage[0]:
+            bad: Cond = TRUE
+        else:
+            bad = _outside(distance, low, high - noted.width)
+        result = self._ask(noted, distance, condition, bad, tensor.address)
+        result["tensor"] = name
+        if result["verdict"] in ("ok", "violation"):
+            result |= self._flags(noted, tensor, distance, condition, result["verdict"] == "ok")
+        return result
+
+    def _ask(self, noted: Noted, distance: Sum, condition: Cond, bad: Cond, address: int) -> dict[str, Any]:
+        question = both(condition, bad)
+        if question is FALSE:
+            return {"verdict": "ok"}
+        not_known = unknowns(distance, condition)
+        reason = _reason(unknowns(distance) or not_known)
+        try:
+            found = self._find(question, TIMEOUT_ON_DATA if not_known else TIMEOUT)
+        except Unsolved as error:
+            return {"verdict": "concrete" if not_known else "undecided", "reason": reason or str(error)}
+        if found is None:
+            return {"verdict": "ok"}
+        if not_known:
+            return {"verdict": "concrete", "reason": reason}
+        return {"verdict": "violation", "witness": self._witness(noted, found, distance, address)}
+
+    def _anywhere(self, noted: Noted, address: Sum, condition: Cond) -> dict[str, Any]:
+        """A pointer that is of no one tensor: it has to lie in the memory of any."""
+        spans = {t.storage for t in self._tensors.values() if t.storage[1] > t.storage[0]}
+        bad = all_of([_outside(address, low, high - noted.width) for low, high in spans])
+        result = self._ask(noted, address, condition, bad, 0)
+        if result["verdict"] == "violation":
+            return {"verdict": "undecided", "reason": "it is not clear into which tensor the pointer leads"}
+        return result
+
+    def _flags(
+        self, noted: Noted, tensor: TensorInfo, distance: Sum, condition: Cond, inside: bool
+    ) -> dict[str, Any]:
+        """What else may be odd about addresses that were decided."""
+        questions: dict[str, Cond] = {"overflow": _wrapping(distance)}
+        if inside:
+            if elements_of(tensor) != tensor.storage or not _is_dense(tensor):
+                questions["outside_view"] = _no_element(tensor, distance, noted.width)
+            rest = integers.remainder(distance, number(noted.width))
+            questions["misaligned"] = opposite(equal(rest, ZERO))
+        flags: dict[str, Any] = {}
+        for name, question in questions.items():
+            question = both(condition, question)
+            if question is FALSE or unknowns(question):
+                continue
+            try:
+                found = self._find(question)
+            except Unsolved:
+                continue
+            if found is not None:
+                flags[name] = self._witness(noted, found, distance, tensor.address)
+        return flags
+
+    def _find(self, question: Cond, timeout: float = TIMEOUT) -> dict[Atom, int] | None:
+        if time.monotonic() > self._end:
+            raise Unsolved(f"the launch's {BUDGET:g} s for questions were used up")
+        return find(question, timeout)
+
+    def _witness(self, noted: Noted, found: dict[Atom, int], distance: Sum, address: int) -> Witness:
+        value = Evaluation(found)
+        x, y, z = (value.number(program_id(axis, size)) for axis, size in enumerate(self._grid))
+        return Witness(
+            program=(x, y, z),
+            iterations=tuple((line, value.number(k)) for line, k in noted.loops),
+            index=tuple(value.number(index(axis, size)) for axis, size in enumerate(noted.shape)),
+            address=address + value.number(distance),
+        )
+
+
+def _has_base(one: Atom) -> bool:
+    return any(inner.op == "base" for inner in atoms_of(Sum(0, ((one, 1),))))
+
+
+def _outside(distance: Sum, low: int, high: int) -> Cond:
+    return any_of((less(distance, number(low)), less(number(high), distance)))
+
+
+def _reason(atoms: list[Atom]) -> str:
+    texts = dict.fromkeys(one.args[1].text for one in sorted(atoms, key=lambda one: one.serial))
+    return f"it depends on {' and on '.join(list(texts)[:3])}" if texts else ""
+
+
+def _is_dense(tensor: TensorInfo) -> bool:
+    """Whether every place from the first element to the last is an element."""
+    reach = 1
+    for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
+        if size == 1 or stride == 0:
+            continue
+        if stride > reach:
+            return False
+        reach += stride * (size - 1)
+    return True
+
+
+def _no_element(tensor: TensorInfo, distance: Sum, width: int) -> Cond:
+    """Where a distance from the first element is none of the tensor's elements."""
+    first, last = elements_of(tensor)
+    bad = [_outside(distance, 0, last - first - width)]
+    if not _is_dense(tensor):
+        inside = not_negative(distance)
+        left = distance
+        for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True), reverse=True):
+            if stride and size > 1:
+                by = number(stride * tensor.itemsize)
+                place = integers.divide(left, by)
+                bad.append(both(inside, at_least(place, number(size))))
+                left = subtract(left, scale(place, by.const))
+        bad.append(both(inside, at_least(left, number(tensor.itemsize))))
+    return any_of(bad)
+
+
+def _wrapping(distance: Sum) -> Cond:
+    """Where a signed number in an address does not fit its type."""
+    found = []
+    for one in atoms_of(distance):
+        if one.op == "wrap" and one.args[2]:
+            inner = one.args[0]
+            found.append(_outside(inner, one.low, one.high))
+    return any_of(found) if found else FALSE
