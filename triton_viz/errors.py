@@ -3,9 +3,13 @@
 TritonVizError
 ├── UnsupportedError   this kernel, argument or device cannot be traced; says why   (also a TypeError)
 ├── KernelError        the kernel itself raised; names kernel, program and line
-│   └── AccessError    it touched memory that belongs to none of its arguments      (also an IndexError)
+│   ├── AccessError    it touched memory that belongs to none of its arguments      (also an IndexError)
+│   └── SanitizerError the sanitizer found something, and was told to raise
 └── TraceFileError     a trace file that cannot be read                             (also a ValueError)
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 
 class TritonVizError(Exception):
@@ -27,6 +31,15 @@ class AccessError(KernelError, IndexError):
         super().__init__(message)
         self.lane = lane
         """Which of the programs that ran together."""
+
+
+class SanitizerError(KernelError):
+    """The sanitizer was told to abort, and has found something wrong: `issues` says what."""
+
+    def __init__(self, message: str, issues: Sequence[Any] = ()):
+        super().__init__(message)
+        self.issues = list(issues)
+        """The `Issue` records of the launch."""
 
 
 class TraceFileError(TritonVizError, ValueError):

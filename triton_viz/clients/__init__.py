@@ -2,6 +2,7 @@
 
 from triton_viz.clients.profiler import Profiler
 from triton_viz.clients.race_detector import RaceDetector
+from triton_viz.clients.sanitizer import Sanitizer
 from triton_viz.clients.tracer import Tracer
 
-__all__ = ["Profiler", "RaceDetector", "Tracer"]
+__all__ = ["Profiler", "RaceDetector", "Sanitizer", "Tracer"]

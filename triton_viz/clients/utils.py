@@ -1,6 +1,7 @@
 """Helpers that clients share: a record of the op that runs, and a place to keep records."""
 
 import functools
+import itertools
 import sys
 import threading
 from collections.abc import Callable
@@ -28,12 +29,15 @@ _site = functools.cache(Site)
 _codes: dict[int, tuple[CodeType, bool | None]] = {}
 """For code by its id (its hash is that of all its constants): itself, so that it stays, and whether it is the
 user's; None if it is what calls a client."""
-_paths: dict[tuple[int, ...], tuple[tuple[Site, ...], list[CodeType]]] = {}
+_paths: dict[tuple[int, ...], tuple[tuple[Site, ...], "Columns", list[CodeType]]] = {}
 """The call path for each way through the code, and that code: while it is kept, its ids are nobody else's."""
 
 
 Instruction = tuple[int, ...]
 """One op in the source, also where a line has several: comparable with others of the same launch only."""
+
+Columns = tuple[tuple[int, int], ...]
+"""For each line of a call path the columns of the call: with them, it is one op wherever it is executed."""
 
 
 def here(backend: str = "triton") -> Here:
@@ -55,10 +59,21 @@ def kernel_call_path(kernel: Callable) -> tuple[Site, ...]:
 
 def kernel_instruction(kernel: Callable) -> tuple[tuple[Site, ...], Instruction]:
     """The call path, and which instruction of its last line."""
+    path, _, instruction = _way(kernel)
+    return path, instruction
+
+
+def kernel_columns(kernel: Callable) -> tuple[tuple[Site, ...], Columns]:
+    """The call path, and the columns of the calls in it."""
+    return _way(kernel)[:2]
+
+
+def _way(kernel: Callable) -> tuple[tuple[Site, ...], Columns, Instruction]:
+    """The way through the user's code to the op that is being executed."""
     file, name = kernel.__code__.co_filename, kernel.__name__
     frames: list[FrameType] = []
     key: list[int] = []
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
         known = _codes.get(id(code))
@@ -77,9 +92,15 @@ def kernel_instruction(kernel: Callable) -> tuple[tuple[Site, ...], Instruction]
     where = tuple(key)
     known_path = _paths.get(where)
     if known_path is None:
-        sites = [_site(f.f_code.co_filename, f.f_lineno, f.f_code.co_name) for f in frames]
-        known_path = _paths[where] = tuple(reversed(sites)), [f.f_code for f in frames]
-    return known_path[0], where
+        frames.reverse()
+        sites = tuple(_site(f.f_code.co_filename, f.f_lineno, f.f_code.co_name) for f in frames)
+        known_path = _paths[where] = sites, tuple(map(_columns, frames)), [f.f_code for f in frames]
+    return known_path[0], known_path[1], where
+
+
+def _columns(frame: FrameType) -> tuple[int, int]:
+    _, _, start, end = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    return start or 0, end or 0
 
 
 def _learn(code: CodeType) -> tuple[CodeType, bool | None]:

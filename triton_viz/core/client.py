@@ -34,6 +34,9 @@ class OpCallbacks:
     op_overrider: Callable[..., Any] | None = None
     only: Collection[str] | None = None
     """If given, ops of other names (a `Compute`'s `name`) are not for this client: they cost it nothing."""
+    mask_overrider: Callable[..., Any] | None = None
+    """Of an access: called before everything else, with what callbacks of a vectorized client get. The op and
+    all clients then have the mask that it returns: an element that it takes away is not touched."""
 
 
 @dataclasses.dataclass(frozen=True)

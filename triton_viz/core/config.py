@@ -5,6 +5,7 @@ cfg.vectorized   TRITON_VIZ_VECTORIZED=0   run one program at a time, also where
 cfg.num_sms      TRITON_VIZ_NUM_SMS=4      run programs on so many threads, like a GPU on its processors
 cfg.values       TRITON_VIZ_VALUES=1       let the tracer keep what was read and written
 cfg.target       TRITON_VIZ_TARGET=cuda:80 what to compile for where a client asks for ASM; no GPU is needed
+cfg.sanitizer    TRITON_VIZ_SANITIZER=off  what `Sanitizer()` gives: symbolic, concrete or off
 cfg.progress     TRITON_VIZ_PROGRESS=0     no bar on the terminal during a long launch
 """
 
@@ -22,6 +23,7 @@ class Config:
     values: bool = False
     progress: bool = True
     target: str = "cuda:90"
+    sanitizer: str = "symbolic"
 
     @classmethod
     def from_environment(cls) -> "Config":
@@ -33,8 +35,8 @@ class Config:
                 if text and not (text.isdecimal() and int(text) > 0):
                     raise ValueError(f"TRITON_VIZ_NUM_SMS is a number of threads, not {text!r}")
                 config.num_sms = int(text or 1)
-            elif field.name == "target":
-                config.target = text or config.target
+            elif field.type is str or field.type == "str":
+                setattr(config, field.name, text or field.default)
             elif text:
                 setattr(config, field.name, text != "0")
         return config

@@ -35,6 +35,7 @@ class PatchOp:
         callbacks = [(client, c) for client, c in asked if c.only is None or name in c.only]
         self.before = [_for(client, c.before_callback) for client, c in callbacks if c.before_callback]
         self.after = [_for(client, c.after_callback) for client, c in callbacks if c.after_callback]
+        self.masks = [_blaming(client, c.mask_overrider) for client, c in callbacks if c.mask_overrider]
         # One client may do without real data only if every client can.
         overriders = [c.op_overrider for _, c in callbacks if c.op_overrider]
         self._overrider = overriders[-1] if overriders and len(overriders) == len(asked) else None
@@ -42,7 +43,7 @@ class PatchOp:
     @property
     def wanted(self) -> bool:
         """Whether any client asked for this op."""
-        return bool(self.before or self.after or self._overrider)
+        return bool(self.before or self.after or self.masks or self._overrider)
 
     def __get__(self, builder: Any, owner: type | None = None) -> Any:
         return self if builder is None else functools.partial(self, builder)
@@ -53,10 +54,15 @@ class PatchOp:
         if isinstance(accessed := standard.get("accessed"), Accessed):
             # Here, for all clients at once, and before the op: an address that is nobody's is never touched.
             accessed.locate(self.manager.tensors)
+            for override in self.masks:
+                accessed.mask = override(**standard)
         for callback in self.before:
             callback(standard)
         if self._overrider is not None:
             result = self._overrider(*args, **kwargs)
+        elif self.masks and accessed is not None:
+            with builder.masked_by(accessed.mask):
+                result = self.original(builder, *args, **kwargs)
         else:
             result = self.original(builder, *args, **kwargs)
         for callback in self.after:
@@ -79,12 +85,12 @@ def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str,
     return one_program
 
 
-def _blaming(client: "Client", callback: Callable[..., None]) -> Callable[..., None]:
+def _blaming(client: "Client", callback: Callable[..., Any]) -> Callable[..., Any]:
     """A callback whose errors say that they are the client's, and not the kernel's."""
 
-    def call(*args: Any, **kwargs: Any) -> None:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            callback(*args, **kwargs)
+            return callback(*args, **kwargs)
         except Exception as error:
             error.client = client.NAME  # type: ignore[attr-defined] - for the message
             raise

@@ -13,7 +13,7 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, KernelInterface
 
-from triton_viz.clients import Profiler, RaceDetector, Tracer
+from triton_viz.clients import Profiler, RaceDetector, Sanitizer, Tracer
 from triton_viz.core import trace_file
 from triton_viz.core.attributes import set_attributes
 from triton_viz.core.client import Client, ClientManager
@@ -36,7 +36,7 @@ _launching = 0
 """The thread whose turn it is."""
 
 _CLIENTS: dict[Any, Callable[[], Client]] = {
-    client.NAME: client for client in (Tracer, Profiler, RaceDetector)
+    client.NAME: client for client in (Tracer, Profiler, Sanitizer, RaceDetector)
 }
 """Those that can be asked for by name."""
 

@@ -42,7 +42,7 @@ class Accessed:
         """Gives values as they lie in memory behind these pointers."""
         self.semantics = semantics
         """What it means for other programs: any of `atomic`, `acquire` and `release`."""
-        self._memory = memory
+        self.memory = memory
         self._tensors = Tensors([])
 
     def locate(self, tensors: Tensors) -> None:
@@ -52,18 +52,18 @@ class Accessed:
     @property
     def tensors(self) -> list[TensorInfo]:
         """Those of the launch, and those that pointers in memory lead to."""
-        return [*self._tensors.tensors, *self._memory.adopted]
+        return [*self._tensors.tensors, *self.memory.adopted]
 
     @cached_property
     def places(self) -> Places:
         """The elements, for each lane."""
-        known = Tensors(self.tensors) if self._memory.adopted else self._tensors
+        known = Tensors(self.tensors) if self.memory.adopted else self._tensors
         return places_of(self.pointers, self.mask, self.width, known)
 
     @property
     def tensors_by_name(self) -> dict[str, TensorInfo]:
         """The tensors that `places` may name."""
-        return {tensor.name: tensor for tensor in (*self._tensors.tensors, *self._memory.adopted)}
+        return {tensor.name: tensor for tensor in (*self._tensors.tensors, *self.memory.adopted)}
 
     def of_one_program(self) -> dict[str, Any]:
         """The only program's tensor (None if it touches nothing, or nothing of ours), offsets and mask."""

@@ -24,9 +24,9 @@ from triton_viz.clients.profiler.data import (
 from triton_viz.clients.profiler.devices import Device, find_device
 from triton_viz.clients.profiler.printing import print_report
 from triton_viz.clients.profiler.reporting import Launched, report_of
-from triton_viz.clients.profiler.skipping import skipped_load, skipped_store
 from triton_viz.clients.profiler.staging import Chunk, LoopTrips, PerLane
 from triton_viz.clients.profiler.totals import LaunchTotals
+from triton_viz.clients.skipping import skipped_load, skipped_store
 from triton_viz.clients.utils import kernel_call_path, kernel_instruction
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
 from triton_viz.core.columns import Numbers, Programs

@@ -1,1 +1,5 @@
-"""The sanitizer: proves that a kernel stays inside its tensors, or shows where it does not."""
+"""The sanitizer: what a kernel touches, proved or checked."""
+
+from triton_viz.clients.sanitizer.sanitizer import Sanitizer
+
+__all__ = ["Sanitizer"]

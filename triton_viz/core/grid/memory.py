@@ -181,25 +181,26 @@ class Memory:
         below, above = spread(form.steps, form.shape)
         base = form.base
         low, high = (int(base[0]),) * 2 if len(base) == 1 else (int(base.min()), int(base.max()))
-        if self._holds(low + below, high + above + width):
+        if self.holds(low + below, high + above + width):
             return
-        if self._outside(_clipped(base, below), _clipped(base, above + width)).any():
+        if self.outside(_clipped(base, below), _clipped(base, above + width)).any():
             self._check_each(form.data(), width)
 
     def _check(self, addresses: np.ndarray, width: int, keep: np.ndarray | None = None) -> None:
         low, high = int(addresses.min()), int(addresses.max()) + width
-        if not self._holds(low, high):
+        if not self.holds(low, high):
             self._check_each(addresses, width, keep)
 
-    def _holds(self, low: int, high: int) -> bool:
+    def holds(self, low: int, high: int) -> bool:
+        """Whether all bytes from low up to high lie in one known tensor's memory."""
         return any(start <= low and high <= end for start, end in self._spans)
 
     def _check_each(self, addresses: np.ndarray, width: int, keep: np.ndarray | None = None) -> None:
         """The same, looking at every address. With `keep`, they are a selection of a block's."""
         lows, highs = _clipped(addresses, 0), _clipped(addresses, width)
-        bad = self._outside(lows, highs)
-        if bad.any() and self._adopt(lows[bad]):
-            bad = self._outside(lows, highs)
+        bad = self.outside(lows, highs)
+        if bad.any() and self.adopt(lows[bad]):
+            bad = self.outside(lows, highs)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
             if keep is not None:  # count where its elements came from
@@ -207,13 +208,14 @@ class Memory:
             lane = first // ((addresses if keep is None else keep)[0].size)
             raise AccessError(self._explain(addresses[bad], width), lane=lane)
 
-    def _outside(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+    def outside(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+        """Which spans of bytes do not lie in the memory of a known tensor."""
         if not self._spans:
             return np.ones(lows.shape, bool)
         place = np.searchsorted(self._starts, lows, side="right") - 1
         return (place < 0) | (highs > self._ends[place])
 
-    def _adopt(self, addresses: np.ndarray) -> bool:
+    def adopt(self, addresses: np.ndarray) -> bool:
         """Take in the live torch tensors that hold any of these addresses; whether there were some."""
         known = {tensor.storage for tensor in self.tensors}
         found: dict[tuple[int, int], TensorInfo] = {}
@@ -238,7 +240,7 @@ class Memory:
         """`*table[3]` for what the fourth pointer in the argument `table` leads to."""
         start, end = found.storage
         for table in self.tensors:
-            if table.dtype in ("int64", "uint64") and table not in self.adopted:
+            if table.dtype in ("int64", "uint64") and table.storage[1] > table.storage[0]:
                 pointers = np.ndarray(
                     table.shape,
                     np.int64,

@@ -1,6 +1,7 @@
 """Ops that touch memory: loads, stores, atomics, and descriptors, which lead to loads and stores."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import triton.language as tl
 from triton_viz.core.grid import atomics, floats
 from triton_viz.core.grid.affine import Affine, Box
 from triton_viz.core.grid.lanes import RunOneByOne
-from triton_viz.core.grid.memory import Memory, effective
+from triton_viz.core.grid.memory import Mask, Memory, effective
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.triton.types import ADDRESS, NARROW, stored, width
 
@@ -92,6 +93,21 @@ class AccessOps:
     on_write: Callable[[], None]
     bytes_per_lane: int
     """The size of the largest block that was loaded: what chunks are measured by."""
+    _given: tuple[Mask] | None = None
+    """The mask that the next access has in place of its own."""
+
+    @contextlib.contextmanager
+    def masked_by(self, mask: Mask) -> Iterator[None]:
+        """While inside, the access has this mask, active lanes included."""
+        self._given = (mask,)
+        try:
+            yield
+        finally:
+            self._given = None
+
+    def _kept(self, mask: Value | None, shape: tuple[int, ...]) -> Mask:
+        """Which elements an access touches."""
+        return effective(mask, self.lanes.active, shape) if self._given is None else self._given[0]
 
     # --- loads and stores ---
 
@@ -115,8 +131,7 @@ class AccessOps:
         if policy and policy[-1] is True:
             self.on_waiting_op()  # volatile: another program may change it
         dtype = pointers.dtype.element_ty
-        active = self.lanes.active
-        keep = effective(mask, active, pointers.shape)
+        keep = self._kept(mask, pointers.shape)
         fill = None
         lanes = pointers.lanes
         if keep is not None:
@@ -131,8 +146,7 @@ class AccessOps:
     def create_masked_store(self, pointers: Value, values: Value, mask: Value | None, *policy: Any) -> None:
         """Write to the pointers where the mask is true."""
         dtype = pointers.dtype.element_ty
-        active = self.lanes.active
-        keep = effective(mask, active, pointers.shape)
+        keep = self._kept(mask, pointers.shape)
         data = as_stored(values, dtype)
         masked = 1 if keep is None else keep.lanes if isinstance(keep, Box) else len(keep)
         self.on_write()
@@ -179,7 +193,7 @@ class AccessOps:
         dtype = pointers.dtype.element_ty
         self.on_waiting_op()
         whole = (self.lanes.count, *pointers.shape)
-        keep = effective(mask, self.lanes.active, pointers.shape)
+        keep = self._kept(mask, pointers.shape)
         kept = np.broadcast_to(
             True if keep is None else keep.data() if isinstance(keep, Box) else keep, whole
         )

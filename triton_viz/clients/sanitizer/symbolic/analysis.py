@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from triton_viz.clients.sanitizer.symbolic.origin import Origin, describe
+from triton_viz.clients.utils import Columns
 from triton_viz.core.data import Program, Site
 
 Decision = Literal["ok", "violation", "concrete", "undecided"]
@@ -54,6 +55,8 @@ class AccessVerdict:
     """The block's."""
     masked: bool = False
     """Whether it has a mask."""
+    columns: Columns = ()
+    """Which of the accesses of a line."""
     origin: Origin | None = dataclasses.field(default=None, repr=False, compare=False)
     names: Mapping[Origin, str] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 

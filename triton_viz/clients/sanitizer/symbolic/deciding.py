@@ -31,6 +31,7 @@ from triton_viz.clients.sanitizer.symbolic.expression import (
 )
 from triton_viz.clients.sanitizer.symbolic.origin import Origin
 from triton_viz.clients.sanitizer.symbolic.solver import TIMEOUT, TIMEOUT_ON_DATA, Unsolved, find, unknowns
+from triton_viz.clients.utils import Columns
 from triton_viz.core.data import Program, Site, TensorInfo
 from triton_viz.core.places import elements_of
 
@@ -54,6 +55,7 @@ class Noted:
     shape: tuple[int, ...]
     origin: Origin
     names: dict[Origin, str]
+    columns: Columns
 
 
 class Decider:
@@ -69,6 +71,15 @@ class Decider:
         found = self._known.get(key)
         if found is None or noted.loops:  # a witness names the loops
             found = self._known[key] = self._safely(noted)
+        return self._verdict(noted, found)
+
+    def locate(self, noted: Noted) -> AccessVerdict:
+        """Whose pointers an access uses, without asking where they lead."""
+        names = dict.fromkeys(name for name, _, _ in self._cases(noted.address, noted.condition))
+        tensor = ", ".join(names) if all(names) else ""
+        return self._verdict(noted, {"verdict": "concrete", "reason": "it was not asked", "tensor": tensor})
+
+    def _verdict(self, noted: Noted, found: dict[str, Any]) -> AccessVerdict:
         return AccessVerdict(
             call_path=noted.call_path,
             kind=noted.kind,
@@ -76,6 +87,7 @@ class Decider:
             width=noted.width,
             shape=noted.shape,
             masked=noted.masked,
+            columns=noted.columns,
             origin=noted.origin,
             names=noted.names,
             **found,

@@ -19,7 +19,7 @@ from triton_viz.clients.sanitizer.symbolic.ops import Stopped
 from triton_viz.clients.sanitizer.symbolic.origin import Origin
 from triton_viz.clients.sanitizer.symbolic.solver import unknowns
 from triton_viz.clients.sanitizer.symbolic.value import Symbolic
-from triton_viz.clients.utils import kernel_call_path
+from triton_viz.clients.utils import kernel_columns
 from triton_viz.core.data import Program, TensorInfo
 from triton_viz.dsls.triton import language
 from triton_viz.dsls.triton.machine import LaneSemantic, using
@@ -43,10 +43,10 @@ class Call(Protocol):
         ...
 
 
-def analyze(call: Call, grid: Program, tensors: Sequence[TensorInfo]) -> Analysis:
+def analyze(call: Call, grid: Program, tensors: Sequence[TensorInfo], decide: bool = True) -> Analysis:
     """Decide every access of a launch, at a cost that does not depend on the grid's size.
 
-    `tensors` are the launch's, with the names that `tensors_in` gives them. The language is patched
+    With `decide=False` it is only found out whose pointers they use. `tensors` are the launch's, with the names that `tensors_in` gives them. The language is patched
     meanwhile, so launches have to take turns with this. It never raises: what goes wrong is the reason why
     the analysis is not complete.
     """
@@ -64,12 +64,12 @@ def analyze(call: Call, grid: Program, tensors: Sequence[TensorInfo]) -> Analysi
         except Restart as wish:
             modes[wish.key] = wish.mode
             continue
-        verdicts = tuple(run.decide())
+        verdicts = tuple(run.decide() if decide else run.locate())
         found = Analysis(verdicts, not reason, reason)
         if best is None or _rank(found) >= _rank(best):
             best = found
         again = run.worth_unrolling(verdicts) - modes.keys()
-        if not again:
+        if not again or not decide:
             break
         modes.update(dict.fromkeys(again, "unroll"))
     forget()
@@ -125,6 +125,10 @@ class _Run:
         """The verdict of each access."""
         return [self._decider.decide(noted) for noted in self._noted.values()]
 
+    def locate(self) -> list[AccessVerdict]:
+        """Whose pointers each access uses."""
+        return [self._decider.locate(noted) for noted in self._noted.values()]
+
     def worth_unrolling(self, verdicts: Sequence[AccessVerdict]) -> set[Key]:
         """The loops without which an open verdict might be known."""
         keys = set()
@@ -140,7 +144,7 @@ class _Run:
         flow = self.flow
         if flow.muted or flow.active is FALSE:
             return
-        path, names = ((), {}) if not self._running else (kernel_call_path(self._call.fn), _names())
+        path, columns = kernel_columns(self._call.fn) if self._running else ((), ())
         noted = Noted(
             call_path=path,
             kind=kind,
@@ -151,9 +155,10 @@ class _Run:
             width=width(pointers.dtype),
             shape=pointers.shape,
             origin=pointers.origin,
-            names=names,
+            names=_names() if self._running else {},
+            columns=columns,
         )
-        key = path, kind, noted.loops, noted.address, noted.condition, noted.width
+        key = path, columns, kind, noted.loops, noted.address, noted.condition, noted.width
         self._noted.setdefault(key, noted)
 
 

@@ -1,0 +1,208 @@
+"""Exact checks of an access: which of its elements it must not touch, for all programs at once."""
+
+import dataclasses
+from collections.abc import Collection
+
+import numpy as np
+
+from triton_viz.core.data import TensorInfo
+from triton_viz.core.grid.affine import Box
+from triton_viz.core.grid.memory import Mask
+from triton_viz.core.grid.value import Value
+from triton_viz.core.places import elements_of, reach
+from triton_viz.dsls.base import Accessed
+
+_NULL = 4096
+"""Nothing is ever at an address below this."""
+_FAR = 2**62
+_NEAR = 1 << 20
+"""A pointer of no known tensor that is no further from one than this was probably meant to be in it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrong:
+    """Elements of one access that are wrong in one way, and the first of them."""
+
+    kind: str
+    """out of bounds, null pointer, misaligned, foreign tensor, broadcast store, uninitialized."""
+    lane: int
+    address: int
+    tensor: TensorInfo | None
+    elements: int
+    lanes: np.ndarray | None
+    """Which lanes do so; None: all that are active, as they do the same."""
+
+
+def is_dense(tensor: TensorInfo) -> bool:
+    """Whether every place from a tensor's first element to its last is one of its elements."""
+    reached = 1
+    for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
+        if size == 1 or stride == 0:
+            continue
+        if stride > reached:
+            return False
+        reached += stride * (size - 1)
+    return True
+
+
+def is_broadcast(tensor: TensorInfo) -> bool:
+    """Whether several of a tensor's elements are one place in memory."""
+    return any(s == 0 and n > 1 for s, n in zip(tensor.strides, tensor.shape, strict=True))
+
+
+class Block:
+    """An access element by element: addresses of shape (L, *block), and which of them are touched."""
+
+    def __init__(self, pointers: Value, mask: Mask, width: int):
+        mask = mask.data() if isinstance(mask, Box) else mask
+        addresses = np.clip(pointers.data, -_FAR, _FAR)
+        lanes = max(len(addresses), 1 if mask is None else len(mask))
+        whole = (lanes, *pointers.shape)
+        self.addresses = np.broadcast_to(addresses, whole)
+        self.keep = np.broadcast_to(True if mask is None else mask, whole)
+        self.width = width
+
+    def wrong(self, kind: str, bad: np.ndarray, tensor: TensorInfo | None) -> Wrong:
+        """These elements, of which there are some."""
+        places = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
+        lane = int(places[0])
+        return Wrong(
+            kind=kind,
+            lane=lane,
+            address=int(self.addresses[lane][bad[lane]].flat[0]),
+            tensor=tensor,
+            elements=int(bad.sum()),
+            lanes=places if len(bad) > 1 else None,
+        )
+
+
+def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo]) -> bool:
+    """Whether the ends of all lanes' blocks show that they stay inside. No is no answer."""
+    form, width = accessed.pointers.numbers, accessed.width
+    if form is None:
+        return False
+    lows, highs, used = reach(form, accessed.mask, width)
+    if not used.any():
+        return True
+    low, high = int(lows[used].min()), int(highs[used].max())
+    if len(tensors) != 1:
+        return (
+            not tensors
+            and accessed.memory.holds(low, high)
+            and not any(step % width for step in form.steps)
+            and not ((lows[used] % width).any())
+        )
+    tensor = tensors[0]
+    first, last = elements_of(tensor)
+    return (
+        is_dense(tensor)
+        and first <= low
+        and high <= last
+        and not any(step % width for step in form.steps)
+        and not ((lows[used] - first) % width).any()
+    )
+
+
+def check(accessed: Accessed, tensors: list[TensorInfo], given: Collection[int]) -> tuple[Mask, list[Wrong]]:
+    """The mask without what must not be touched, and what that was.
+
+    `tensors` are those whose pointers these are; if nobody knows, they may lead into whatever the kernel was
+    given: its arguments, what tables of pointers among them lead to, and what holds one of the plain numbers
+    that it was `given`.
+    """
+    if is_plainly_right(accessed, tensors):
+        return accessed.mask, []
+    block = Block(accessed.pointers, accessed.mask, accessed.width)
+    bad = ~(_inside(block, tensors) if tensors else _anywhere(block, accessed, given)) & block.keep
+    found: list[Wrong] = []
+    if tensors:
+        if bad.any():
+            found.append(block.wrong("out of bounds", bad, tensors[0]))
+    else:
+        found += _kinds(block, bad, accessed)
+    start = tensors[0].address if len(tensors) == 1 else 0
+    crooked = block.keep & ~bad & ((block.addresses - start) % block.width != 0)
+    if crooked.any():
+        found.append(block.wrong("misaligned", crooked, tensors[0] if tensors else None))
+        bad |= crooked
+    return (block.keep & ~bad if bad.any() else accessed.mask), found
+
+
+def _inside(block: Block, tensors: list[TensorInfo]) -> np.ndarray:
+    """Which elements are elements of one of these tensors."""
+    found = np.zeros(block.addresses.shape, bool)
+    for tensor in tensors:
+        first, last = elements_of(tensor)
+        distance = block.addresses - first
+        inside = (distance >= 0) & (distance + block.width <= last - first)
+        if not is_dense(tensor):
+            for byte in {0, block.width - 1}:
+                inside &= tensor.elements((distance + byte) // tensor.itemsize) >= 0
+        found |= inside
+    return found
+
+
+def _anywhere(block: Block, accessed: Accessed, given: Collection[int]) -> np.ndarray:
+    """Which elements are in memory that the kernel was given in some way."""
+    lows, memory = block.addresses, accessed.memory
+    highs = lows + block.width
+    outside = memory.outside(lows, highs) & block.keep
+    if outside.any() and memory.adopt(lows[outside]):
+        outside = memory.outside(lows, highs)
+    foreign = np.zeros(lows.shape, bool)
+    for tensor in memory.adopted:
+        start, end = tensor.storage
+        if tensor.name.startswith("unnamed") and not any(start <= number < end for number in given):
+            foreign |= (lows >= start) & (lows < end)
+    return ~outside & ~foreign
+
+
+def _kinds(block: Block, bad: np.ndarray, accessed: Accessed) -> list[Wrong]:
+    """What is wrong with pointers that lead nowhere, or to what the kernel was not given."""
+    found: list[Wrong] = []
+    null = bad & (block.addresses >= 0) & (block.addresses < _NULL)
+    if null.any():
+        found.append(block.wrong("null pointer", null, None))
+    left = bad & ~null
+    for tensor in accessed.memory.adopted:
+        there = left & (block.addresses >= tensor.storage[0]) & (block.addresses < tensor.storage[1])
+        if there.any():
+            found.append(block.wrong("foreign tensor", there, tensor))
+            left &= ~there
+    if left.any():
+        wild = block.wrong("out of bounds", left, None)
+        found.append(dataclasses.replace(wild, tensor=_nearest(wild.address, accessed.tensors)))
+    return found
+
+
+def _nearest(address: int, tensors: list[TensorInfo]) -> TensorInfo | None:
+    distances = [(max(t.storage[0] - address, address - t.storage[1]), n) for n, t in enumerate(tensors)]
+    nearest = min(distances, default=(_NEAR, 0))
+    return tensors[nearest[1]] if nearest[0] < _NEAR else None
+
+
+class BroadcastStores:
+    """Remembers who stored where through a view in which several elements are one place."""
+
+    def __init__(self) -> None:
+        self._stored: dict[object, np.ndarray] = {}
+
+    def check(self, spot: object, block: Block, tensor: TensorInfo, places: np.ndarray) -> Wrong | None:
+        """Whether a place was stored to twice at this spot; `places` is each lane's program."""
+        first, last = elements_of(tensor)
+        lanes = np.broadcast_to(
+            np.arange(len(block.keep)).reshape(-1, *(1,) * (block.keep.ndim - 1)), block.keep.shape
+        )[block.keep]
+        offsets = (block.addresses[block.keep] - first) // tensor.itemsize
+        stored = self._stored.setdefault(spot, np.full((last - first) // tensor.itemsize + 1, -1, np.int64))
+        order = np.argsort(offsets, kind="stable")
+        again = np.zeros(len(offsets), bool)
+        again[order[1:]] = offsets[order[1:]] == offsets[order[:-1]]
+        programs = places[lanes] if len(block.keep) > 1 else np.broadcast_to(places[-1], len(lanes))
+        again |= (stored[offsets] >= 0) & (stored[offsets] != programs)
+        stored[offsets] = programs
+        if not again.any():
+            return None
+        bad = np.zeros(block.keep.shape, bool)
+        bad[block.keep] = again
+        return block.wrong("broadcast store", bad, tensor)

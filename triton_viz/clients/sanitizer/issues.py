@@ -1,0 +1,186 @@
+"""From findings to issues: in the words and indices of whoever wrote the kernel."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from triton_viz.clients.sanitizer.checks import Wrong
+from triton_viz.clients.sanitizer.sites import Known, Spot
+from triton_viz.core.columns import Numbers, Programs
+from triton_viz.core.data import Issue, Program, TensorInfo
+from triton_viz.core.places import elements_of
+
+_VERBS = {"load": "loads", "store": "stores to", "atomic": "changes"}
+
+
+@dataclasses.dataclass
+class Finding:
+    """What is wrong at one spot in one way, over all programs."""
+
+    wrong: Wrong
+    place: int
+    """The first program, as a place in the grid."""
+    width: int
+    iterations: tuple[tuple[int, int], ...] = ()
+    masked: bool = False
+    elements: int = 0
+    programs: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
+    """All that do so."""
+
+    def merge(self, other: "Finding") -> "Finding":
+        """Both, shown by whoever comes first in the grid."""
+        first = self if self.place <= other.place else other
+        programs = np.union1d(self.programs, other.programs)
+        return dataclasses.replace(first, elements=self.elements + other.elements, programs=programs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """A launch, as far as messages need it."""
+
+    grid: Program
+    scalars: Mapping[str, Any]
+    """The whole numbers among its arguments, by name."""
+
+
+def issue_of(finding: Finding, spot: Spot, known: Known, context: Context) -> Issue:
+    """An issue for whoever wrote the kernel."""
+    path, _, access = spot
+    wrong = finding.wrong
+    tensor = wrong.tensor
+    programs = Programs(context.grid, Numbers(1, finding.place))
+    offset = index = None
+    past = 0
+    if tensor is not None:
+        offset = (wrong.address - tensor.address) // tensor.itemsize
+        index = index_of(tensor, wrong.address)
+        first, last = elements_of(tensor)
+        if wrong.address < first:
+            past = wrong.address - first
+        elif wrong.address + finding.width > last:
+            past = wrong.address + finding.width - last
+    masked = finding.masked if known.masked is None else known.masked
+    name = _element(tensor, index, offset, wrong.address)
+    return Issue(
+        programs=programs,
+        call_path=path,
+        iterations=finding.iterations,
+        kind=wrong.kind,
+        verdict="violation",
+        message=f"program {programs.only()} {_VERBS[access]} {name}: {_why(wrong, past)}{_many(finding)}",
+        tensor=tensor.name if tensor is not None else "",
+        index=index,
+        offset=offset,
+        past_end=past,
+        mask=True if masked else None,
+        expression=known.expression,
+        suggestion=_suggestion(wrong, past, index, masked, context.scalars),
+    )
+
+
+def undecided(spot: Spot, known: Known, reason: str, context: Context) -> Issue:
+    """An access of which nobody knows whether it is right."""
+    return Issue(
+        programs=Programs(context.grid, Numbers(1, 0)),
+        call_path=spot[0],
+        kind="out of bounds",
+        verdict="undecided",
+        message=f"whether this {spot[2]} stays inside was not decided: {reason}",
+        tensor=", ".join(known.tensors),
+        expression=known.expression,
+        suggestion="let the sanitizer run the kernel (execute=True): then it is checked on the data",
+    )
+
+
+def _many(finding: Finding) -> str:
+    if finding.elements <= 1:
+        return ""
+    programs = len(finding.programs)
+    whose = f"{programs:,} programs" if programs > 1 else "this program"
+    return f". In all, {finding.elements:,} elements of {whose}"
+
+
+def _element(
+    tensor: TensorInfo | None, index: tuple[int, ...] | None, offset: int | None, address: int
+) -> str:
+    if tensor is None:
+        return f"address {address % 2**64:#x}"
+    if index is not None:
+        return f"{tensor.name}[{', '.join(map(str, index))}]"
+    return f"{tensor.name} at a distance of {offset} elements from its first"
+
+
+def _why(wrong: Wrong, past: int) -> str:
+    tensor = wrong.tensor
+    if wrong.kind == "null pointer":
+        return "no memory is there"
+    if wrong.kind == "misaligned":
+        return "its address is not a multiple of its size, which a GPU refuses"
+    if wrong.kind == "foreign tensor":
+        return "that tensor was given to the kernel neither as an argument nor in a table of pointers"
+    if tensor is None:
+        return "it is in none of the kernel's tensors"
+    size = f"{tensor.name} has shape {tensor.shape} and strides {tensor.strides}"
+    if wrong.kind == "broadcast store":
+        return f"{size}, so that several elements are one place in memory, and it was stored to before"
+    if wrong.kind == "uninitialized":
+        return "nobody has written to it before"
+    if wrong.kind == "overflow":
+        return "a number in its address does not fit its type, and wraps around"
+    if past > 0:
+        return f"{size}, so that is {past} bytes past its end"
+    if past < 0:
+        return f"{size}, so that is {-past} bytes before its beginning"
+    return f"{size}, so that is between its elements"
+
+
+def index_of(tensor: TensorInfo, address: int) -> tuple[int, ...] | None:
+    """The index that an address would have, also outside of a tensor: then along the longest stride."""
+    offset, rest = divmod(address - tensor.address, tensor.itemsize)
+    axes = [axis for axis, n in enumerate(tensor.shape) if tensor.strides[axis] and n != 1]
+    if rest or not tensor.shape:
+        return None
+    if not axes:
+        axes = [len(tensor.shape) - 1]
+    index = [0] * len(tensor.shape)
+    left = offset
+    for axis in sorted(axes, key=lambda axis: -tensor.strides[axis]):
+        index[axis], left = divmod(left, max(1, tensor.strides[axis]))
+    return None if left else tuple(index)
+
+
+def _suggestion(
+    wrong: Wrong, past: int, index: tuple[int, ...] | None, masked: bool, scalars: Mapping[str, Any]
+) -> str:
+    """What to try, where that is evident."""
+    tensor = wrong.tensor
+    if wrong.kind == "overflow":
+        return "compute it in 64 bits: convert one factor with .to(tl.int64)"
+    if wrong.kind == "null pointer":
+        return "skip programs whose pointer is 0, or put a pointer into the table"
+    if wrong.kind == "misaligned":
+        return "count in elements of the pointer's type, not in bytes, and do not cast between types"
+    if wrong.kind == "foreign tensor":
+        return "pass that tensor to the kernel, or a table with its data_ptr()"
+    if wrong.kind == "broadcast store":
+        return f"store to a tensor of its own: {tensor.name if tensor else 'x'}.contiguous(), or torch.empty"
+    if wrong.kind == "uninitialized":
+        return "begin with torch.zeros, or store to every element first"
+    if tensor is None:
+        return ""
+    if not past:
+        return f"use the strides of {tensor.name}, {tensor.strides}: it is not contiguous"
+    axis = next(
+        (a for a, i in enumerate(index or ()) if not 0 <= i < tensor.shape[a]), 0 if tensor.shape else None
+    )
+    if axis is None or index is None:
+        return ""
+    size = tensor.shape[axis]
+    limit = next((name for name, value in scalars.items() if value == size), str(size))
+    what = f"the index along axis {axis}" if len(tensor.shape) > 1 else "the index"
+    bound = f"{what} < {limit}" if past > 0 else f"{what} >= 0"
+    if not masked:
+        return f"the access has no mask: add mask= with {bound}"
+    return f"its mask lets this element through: let it include {bound}"

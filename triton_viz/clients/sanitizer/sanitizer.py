@@ -1,0 +1,365 @@
+"""The sanitizer: proves that a kernel touches only what it may, or shows an element that it may not."""
+
+import functools
+import math
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from triton_viz.clients.sanitizer import uninitialized
+from triton_viz.clients.sanitizer.checks import Block, BroadcastStores, Wrong, check, is_broadcast
+from triton_viz.clients.sanitizer.data import Verdict
+from triton_viz.clients.sanitizer.issues import Context, Finding, issue_of, undecided
+from triton_viz.clients.sanitizer.sites import Known, Spot, known_spots
+from triton_viz.clients.sanitizer.symbolic import Analysis, analyze
+from triton_viz.clients.sanitizer.symbolic.analysis import AccessVerdict, Witness
+from triton_viz.clients.skipping import skipped_load, skipped_store
+from triton_viz.clients.utils import here, kernel_columns
+from triton_viz.core.client import Client, OpCallbacks, tensors_in
+from triton_viz.core.columns import Numbers, Programs
+from triton_viz.core.config import cfg
+from triton_viz.core.data import Access, Atomic, Issue, Load, Op, Program, Site, Store, TensorInfo
+from triton_viz.core.grid.memory import Mask
+from triton_viz.core.grid.value import Value
+from triton_viz.dsls.base import Accessed
+from triton_viz.errors import SanitizerError, UnsupportedError
+
+_ACCESS = {Load: "load", Store: "store", Atomic: "atomic"}
+
+
+class Sanitizer(Client):
+    """Finds accesses to what a kernel must not touch. What it takes:
+
+    execute        False: only prove, do not run the kernel. That costs the same for any grid.
+    abort_on_error raise a `SanitizerError` for the first launch in which something is found.
+    initcheck      also find elements that are read before anybody has written to them.
+    fake_memory    run the kernel without reading or writing: every load gives 0.
+
+    It is one of several: `cfg.sanitizer` says which. "symbolic" proves what it can and checks the rest while
+    the kernel runs, "concrete" checks every access while it runs, and "off" does nothing.
+    """
+
+    NAME: ClassVar[str] = "sanitizer"
+    vectorized: ClassVar[bool] = True
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "Sanitizer":
+        """The implementation that the config asks for."""
+        if cls is not Sanitizer:
+            return super().__new__(cls)
+        kinds = {"symbolic": SymbolicSanitizer, "concrete": ConcreteSanitizer, "off": NoSanitizer}
+        if cfg.sanitizer not in kinds:
+            names = ", ".join(map(repr, kinds))
+            raise UnsupportedError(f"config.sanitizer is {cfg.sanitizer!r}; it may be {names}")
+        return super().__new__(kinds[cfg.sanitizer])
+
+    def __init__(
+        self,
+        execute: bool = True,
+        abort_on_error: bool = False,
+        initcheck: bool = False,
+        fake_memory: bool = False,
+    ):
+        self.execute, self.abort_on_error = execute, abort_on_error
+        self.initcheck, self.fake_memory = initcheck, fake_memory
+        self.issues: list[Issue] = []
+        """Everything found so far, in all launches."""
+        self._lock = threading.RLock()
+        self._records: list[Op] | None = []
+        if initcheck:
+            uninitialized.watch(self)
+
+    # --- a launch ---
+
+    def pre_run_callback(self, fn: Callable) -> None:
+        """Start over for a new launch."""
+        self._kernel = fn
+        self._arguments: dict[str, Any] = {}
+        self._tensors: dict[str, TensorInfo] = {}
+        self._fresh: list[uninitialized.Fresh] = []
+        self._analysis = Analysis((), False, "the launch did not begin")
+        self._spots: dict[Spot, Known] = {}
+        self._seen: dict[Spot, tuple[str, ...]] = {}
+        self._staged: dict[int, list[tuple[Spot, Finding]]] = {}
+        """For each thread, what its programs did: they may have to run again."""
+        self._findings: dict[tuple[Spot, str], Finding] = {}
+        self._broadcast = BroadcastStores()
+        self._records = None
+
+    def arg_callback(self, name: str, arg: Any) -> None:
+        """An argument of the launch."""
+        self._arguments[name] = arg
+        for path, tensor in tensors_in(name, arg):
+            info = TensorInfo.of(path, tensor)
+            self._tensors[path] = info
+            if self.initcheck and (fresh := uninitialized.fresh(tensor, info)) is not None:
+                self._fresh.append(fresh)
+
+    def grid_callback(self, grid: Program) -> None:
+        """All arguments are known: look at the kernel before it runs."""
+        numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_whole(arg)}
+        self._context = Context(grid, numbers)
+        self._analysis = self._analyze(grid)
+        self._spots = known_spots(self._analysis, self._tensors)
+        for spot, known in self._spots.items():
+            overflow = known.overflow
+            if overflow is not None and overflow.overflow is not None:
+                self._add(spot, self._of_witness("overflow", overflow, overflow.overflow))
+            if not self.execute:
+                for kind, verdict, witness in _violations(known):
+                    self._add(spot, self._of_witness(kind, verdict, witness))
+        self._abort()
+
+    def _analyze(self, grid: Program) -> Analysis:
+        raise NotImplementedError
+
+    def choose_programs(self, grid: Program) -> np.ndarray | None:
+        """None at all, if it is only to be proved."""
+        return None if self.execute else np.empty(0, np.int64)
+
+    def grid_idx_callback(self, grid_idx: Programs) -> None:
+        """What this thread's last programs did is settled now."""
+        with self._lock:
+            self._settle(threading.get_ident())
+            self._abort()
+
+    def discard_callback(self) -> None:
+        """Forget what programs did that will run again."""
+        with self._lock:
+            self._staged.pop(threading.get_ident(), None)
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        """Look at what touches memory, before it does."""
+        if not issubclass(op_type, Access):
+            return OpCallbacks()
+        fake = None
+        if self.fake_memory:
+            fake = skipped_store if op_type is Store else _fake
+        return OpCallbacks(
+            mask_overrider=functools.partial(self._access, _ACCESS[op_type]), op_overrider=fake
+        )
+
+    def finalize(self) -> list[Any]:
+        """A verdict for each access, and the issues."""
+        if self._records is None:
+            with self._lock:
+                for thread in list(self._staged):
+                    self._settle(thread)
+            issues = self._issues()
+            self._records = [*self._verdicts(), *issues]
+            self.issues += issues
+            self._abort()
+        return self._records
+
+    # --- accesses of a running kernel ---
+
+    def _access(self, access: str, accessed: Accessed, **_: Any) -> Mask:
+        """The mask of an access without what it must not touch."""
+        path, columns = kernel_columns(self._kernel)
+        spot = path, columns, access
+        known = self._spots.get(spot, Known())
+        self._seen[spot] = known.tensors
+        mask, found = accessed.mask, []
+        tensors = [self._tensors[name] for name in known.tensors]
+        if not known.proved:
+            mask, found = check(accessed, tensors, self._context.scalars.values())
+        broadcast = [tensor for tensor in tensors if access == "store" and is_broadcast(tensor)]
+        if broadcast or self._fresh:
+            block = Block(accessed.pointers, mask, accessed.width)
+            with self._lock:
+                found += [w for tensor in broadcast if (w := self._stored_twice(spot, block, tensor))]
+                found += [w for fresh in self._fresh if (w := self._never_written(access, block, fresh))]
+        if found:
+            self._stage(spot, accessed, found)
+        return mask
+
+    def _stage(self, spot: Spot, accessed: Accessed, found: list[Wrong]) -> None:
+        now = here()
+        places, active = now.programs.order.all(), now.programs.active
+        for wrong in found:
+            lanes = np.flatnonzero(active) if wrong.lanes is None and active is not None else wrong.lanes
+            programs = places if lanes is None else places[lanes]
+            finding = Finding(
+                wrong=wrong,
+                place=int(programs[0]),
+                width=accessed.width,
+                iterations=now.iterations,
+                masked=accessed.mask is not None,
+                elements=wrong.elements * (len(programs) if wrong.lanes is None else 1),
+                programs=programs,
+            )
+            with self._lock:
+                self._staged.setdefault(threading.get_ident(), []).append((spot, finding))
+
+    def _stored_twice(self, spot: Spot, block: Block, tensor: TensorInfo) -> Wrong | None:
+        return self._broadcast.check((spot, tensor.name), block, tensor, here().programs.order.all())
+
+    def _never_written(self, access: str, block: Block, fresh: uninitialized.Fresh) -> Wrong | None:
+        found = None
+        if access != "store":
+            bad = fresh.unwritten(block.addresses, block.width) & block.keep
+            if bad.any():
+                owner = next(t for t in self._tensors.values() if t.storage[0] == fresh.start)
+                found = block.wrong("uninitialized", bad, owner)
+        if access != "load":
+            fresh.mark(block.addresses[block.keep], block.width)
+        return found
+
+    # --- results ---
+
+    def _settle(self, thread: int) -> None:
+        for spot, finding in self._staged.pop(thread, ()):
+            self._add(spot, finding)
+
+    def _add(self, spot: Spot, finding: Finding) -> None:
+        key = spot, finding.wrong.kind
+        if (spot, "overflow") in self._findings and finding.wrong.kind == "out of bounds":
+            return  # where it leads to is only a consequence
+        before = self._findings.get(key)
+        self._findings[key] = finding if before is None else before.merge(finding)
+
+    def _issues(self) -> list[Issue]:
+        found = [
+            issue_of(finding, spot, self._spots.get(spot, Known()), self._context)
+            for (spot, _), finding in self._findings.items()
+        ]
+        if not self.execute:
+            wrong = {spot for spot, _ in self._findings}
+            found += [
+                undecided(spot, known, self._reason(known), self._context)
+                for spot, known in self._spots.items()
+                if not known.proved and spot not in wrong
+            ]
+            if not self._analysis.complete:
+                line = self._kernel.__code__.co_firstlineno
+                kernel = Site(self._kernel.__code__.co_filename, line, self._kernel.__name__)
+                spot = (kernel,), (), "access"
+                found.append(undecided(spot, Known(), self._analysis.reason, self._context))
+        return sorted(found, key=lambda issue: [(site.file, site.line) for site in issue.call_path])
+
+    def _reason(self, known: Known) -> str:
+        return next((v.reason for v in known.verdicts if v.reason), self._analysis.reason)
+
+    def _abort(self) -> None:
+        if self.abort_on_error and self._findings:
+            issues = [issue for issue in self._issues() if issue.verdict == "violation"]
+            where = f"{issues[0].call_path[-1].file}:{issues[0].call_path[-1].line}"
+            more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+            text = f"{where}: kernel {self._kernel.__name__}: {issues[0].kind}: {issues[0].message}{more}"
+            raise SanitizerError(text, issues)
+
+    def _of_witness(self, kind: str, verdict: AccessVerdict, witness: Witness) -> Finding:
+        x, y, z = witness.program
+        _, height, depth = self._context.grid
+        wrong = Wrong(
+            kind=kind,
+            lane=0,
+            address=witness.address,
+            tensor=self._tensors.get(verdict.tensor.split(", ")[0]),
+            elements=1,
+            lanes=None,
+        )
+        return Finding(
+            wrong=wrong,
+            place=(x * height + y) * depth + z,
+            width=verdict.width,
+            iterations=witness.iterations,
+            masked=verdict.masked,
+            elements=1,
+            programs=np.array([(x * height + y) * depth + z]),
+        )
+
+    def _verdicts(self) -> list[Verdict]:
+        everyone = Programs(self._context.grid, Numbers(math.prod(self._context.grid), 0, 1))
+        found = []
+        for spot in dict.fromkeys((*self._spots, *self._seen)):
+            known = self._spots.get(spot, Known())
+            verdict, proof = "ok", "proved"
+            if any((spot, kind) in self._findings for kind in KINDS):
+                verdict, proof = "violation", ""
+            elif not known.proved and self.execute:
+                proof = "checked"
+            elif not known.proved:
+                verdict, proof = "undecided", self._reason(known)
+            found.append(
+                Verdict(
+                    programs=everyone,
+                    call_path=spot[0],
+                    access=spot[2],
+                    tensor=", ".join(known.tensors),
+                    verdict=verdict,
+                    proof=proof,
+                    expression=known.expression,
+                )
+            )
+        return found
+
+
+KINDS = (
+    "out of bounds",
+    "overflow",
+    "null pointer",
+    "misaligned",
+    "foreign tensor",
+    "broadcast store",
+    "uninitialized",
+)
+"""What can be found."""
+
+
+def _is_whole(arg: Any) -> bool:
+    return isinstance(arg, int | np.integer) and not isinstance(arg, bool)
+
+
+def _violations(known: Known) -> Iterator[tuple[str, AccessVerdict, Witness]]:
+    """What was proved to go wrong, each with an element that does."""
+    for verdict in known.verdicts:
+        for kind, witness in (
+            ("out of bounds", verdict.witness or verdict.outside_view),
+            ("misaligned", verdict.misaligned),
+        ):
+            if witness is not None:
+                yield kind, verdict, witness
+
+
+def _fake(*args: Any, **_: Any) -> Any:
+    """What a load or an atomic gives if nothing is read."""
+    pointers = next(arg for arg in args if isinstance(arg, Value) and hasattr(arg.dtype, "element_ty"))
+    return skipped_load(pointers)
+
+
+class SymbolicSanitizer(Sanitizer):
+    """Proves what can be proved for all programs at once, and checks the rest while the kernel runs."""
+
+    def _analyze(self, grid: Program) -> Analysis:
+        call = types.SimpleNamespace(fn=self._kernel, arguments=self._arguments)
+        return analyze(call, grid, list(self._tensors.values()))
+
+
+class ConcreteSanitizer(Sanitizer):
+    """Checks every access while the kernel runs, and proves nothing."""
+
+    def _analyze(self, grid: Program) -> Analysis:
+        call = types.SimpleNamespace(fn=self._kernel, arguments=self._arguments)
+        return analyze(call, grid, list(self._tensors.values()), decide=False)
+
+
+class NoSanitizer(Sanitizer):
+    """Does nothing: for programs that construct a sanitizer whether or not it is wanted."""
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        """Nothing is looked at."""
+        return OpCallbacks()
+
+    def choose_programs(self, grid: Program) -> np.ndarray | None:
+        """All of them."""
+        return None
+
+    def finalize(self) -> list[Any]:
+        """Nothing was found."""
+        return []
+
+    def _analyze(self, grid: Program) -> Analysis:
+        return Analysis((), True)

@@ -1,0 +1,62 @@
+"""What the symbolic analysis says of each access in the source, to be looked up while the kernel runs."""
+
+import dataclasses
+from collections.abc import Iterable
+
+from triton_viz.clients.sanitizer.symbolic.analysis import AccessVerdict, Analysis
+from triton_viz.clients.utils import Columns
+from triton_viz.core.data import Site
+
+Spot = tuple[tuple[Site, ...], Columns, str]
+"""One access in the source: the call path, the columns of the calls in it, and load, store or atomic."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What is known of a spot before the kernel runs."""
+
+    tensors: tuple[str, ...] = ()
+    """Those whose pointers it may use; none if that is not clear."""
+    proved: bool = False
+    """Whether nothing can go wrong there, whatever the data."""
+    masked: bool | None = None
+    """Whether it has a mask; None if nobody knows."""
+    verdicts: tuple[AccessVerdict, ...] = ()
+
+    @property
+    def expression(self) -> str:
+        """How the address came about."""
+        return self.verdicts[0].expression if self.verdicts else ""
+
+    @property
+    def overflow(self) -> AccessVerdict | None:
+        """Where a number in the address wraps around."""
+        return next((verdict for verdict in self.verdicts if verdict.overflow), None)
+
+
+def known_spots(analysis: Analysis, tensors: Iterable[str]) -> dict[Spot, Known]:
+    """Everything known, spot by spot.
+
+    Of an analysis that had to stop, what a spot's pointers are may be only half of the truth, so that it is
+    not said.
+    """
+    by_spot: dict[Spot, list[AccessVerdict]] = {}
+    for access in analysis.accesses:
+        if access.kind != "descriptor" and access.call_path:
+            by_spot.setdefault((access.call_path, access.columns, access.kind), []).append(access)
+    names = set(tensors)
+    found = {}
+    for spot, verdicts in by_spot.items():
+        named = [tuple(verdict.tensor.split(", ")) for verdict in verdicts]
+        clear = analysis.complete and all(name in names for one in named for name in one)
+        found[spot] = Known(
+            tensors=tuple(dict.fromkeys(name for one in named for name in one)) if clear else (),
+            proved=analysis.complete and all(_is_right(verdict) for verdict in verdicts),
+            masked=any(verdict.masked for verdict in verdicts),
+            verdicts=tuple(verdicts),
+        )
+    return found
+
+
+def _is_right(access: AccessVerdict) -> bool:
+    return access.verdict == "ok" and not (access.outside_view or access.misaligned)

@@ -1,0 +1,118 @@
+"""Memory that nobody has written to: what `torch.empty` gave, less what was stored there since.
+
+While somebody watches, `torch.empty` and its relatives fill what they give with a pattern. An element was
+never written if the pattern is still there, no PyTorch operation has changed its tensor, and no kernel has
+stored to it.
+"""
+
+import dataclasses
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from triton_viz.core.attributes import set_attributes
+from triton_viz.core.data import TensorInfo
+
+_PATTERN = 0xCB
+_FACTORIES = [
+    (torch, "empty"),
+    (torch, "empty_like"),
+    (torch, "empty_strided"),
+    (torch, "empty_permuted"),
+    (torch.Tensor, "new_empty"),
+    (torch.Tensor, "new_empty_strided"),
+]
+
+
+@dataclasses.dataclass
+class Fresh:
+    """A storage that was empty when it was given out."""
+
+    start: int
+    end: int
+    version: int
+    """PyTorch's count of changes to the tensor."""
+    written: np.ndarray
+    """For each byte, whether a kernel stored to it."""
+    data: np.ndarray
+    """The bytes as they are now."""
+
+    def mark(self, addresses: np.ndarray, width: int) -> None:
+        """These were stored to."""
+        here = addresses[(addresses >= self.start) & (addresses + width <= self.end)] - self.start
+        for byte in range(width):
+            self.written[here + byte] = True
+
+    def unwritten(self, addresses: np.ndarray, width: int) -> np.ndarray:
+        """Which of these elements nobody wrote."""
+        inside = (addresses >= self.start) & (addresses + width <= self.end)
+        at = np.where(inside, addresses - self.start, 0)
+        found = inside.copy()
+        for byte in range(width):
+            found &= ~self.written[at + byte] & (self.data[at + byte] == _PATTERN)
+        return found
+
+
+_fresh: dict[int, Fresh] = {}
+"""By the address of the storage."""
+_watchers = 0
+_patches: set_attributes | None = None
+
+
+def watch(owner: object) -> None:
+    """Look at what is created from now on, as long as the owner lives."""
+    global _watchers, _patches
+    _watchers += 1
+    weakref.finalize(owner, _unwatch)
+    if _watchers == 1:
+        _patches = set_attributes([(at, name, _noting(getattr(at, name))) for at, name in _FACTORIES])
+        _patches.__enter__()
+
+
+def _unwatch() -> None:
+    global _watchers, _patches
+    _watchers -= 1
+    if _watchers == 0 and _patches is not None:
+        _patches.__exit__(None, None, None)
+        _patches = None
+        _fresh.clear()
+
+
+def _noting(factory: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(factory)
+    def create(*args: Any, **kwargs: Any) -> Any:
+        tensor = factory(*args, **kwargs)
+        if (
+            type(tensor) is torch.Tensor
+            and tensor.device.type == "cpu"
+            and tensor.layout is torch.strided
+            and not tensor.is_inference()
+        ):
+            _note(tensor)
+        return tensor
+
+    return create
+
+
+def _note(tensor: torch.Tensor) -> None:
+    storage = tensor.untyped_storage()
+    start, size = storage.data_ptr(), storage.nbytes()
+    if not size or start in _fresh:
+        return
+    data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()  # type: ignore[call-overload]
+    data[:] = _PATTERN
+    _fresh[start] = Fresh(start, start + size, tensor._version, np.zeros(size, bool), data)
+    weakref.finalize(tensor, _fresh.pop, start, None)
+
+
+def fresh(tensor: torch.Tensor, info: TensorInfo) -> Fresh | None:
+    """What is known of a tensor's memory; None if it was written to as a whole, or never empty."""
+    found = _fresh.get(info.storage[0])
+    if found is not None and (tensor.is_inference() or tensor._version != found.version):
+        _fresh.pop(info.storage[0], None)
+        return None
+    return found
