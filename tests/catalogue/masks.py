@@ -110,7 +110,7 @@ def guarded_wrongly(x, out, n, BLOCK: tl.constexpr):
     pid = tl.program_id(0)
     at = pid * BLOCK + tl.arange(0, BLOCK)
     if pid == tl.num_programs(0) - 1:
-        tl.store(out + at, tl.load(x + at))  # BUG
+        tl.store(out + at, tl.load(x + at), mask=at < n)  # BUG
     else:
         tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
 
@@ -155,13 +155,13 @@ def table(rows: int, columns: int, **more: int):
 
 
 def single(rows: int):
-    return lambda: {"x": torch.randn(rows, 8), "out": torch.zeros(rows, 8), "rows": rows, "BLOCK": 8}
+    return lambda: {"x": torch.randn(rows, 8), "out": torch.zeros(rows + 1, 8), "rows": rows, "BLOCK": 8}
 
 
 def short(columns: int):
     return lambda: {
         "x": torch.randn(4, columns),
-        "out": torch.zeros(4, columns),
+        "out": torch.zeros(6, columns),
         "columns": columns,
         "BLOCK": 8,
     }

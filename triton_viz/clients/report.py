@@ -14,6 +14,7 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.text import Text
 
+from triton_viz.clients.sanitizer.data import Verdict
 from triton_viz.core.data import Issue, Launch, Site
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -57,6 +58,28 @@ def print_issues(launches: Launch | Iterable[Launch], console: Console | None = 
         console.print(
             Panel(Group(*_body(launch, issue)), title=title, title_align="left", border_style=style)
         )
+
+
+def print_summary(launches: Sequence[Launch], name: str, console: Console | None = None) -> None:
+    """One line: how much was looked at, and what came of it."""
+    console = console or Console(stderr=True)
+    verdicts = [record for launch in launches for record in launch.records if isinstance(record, Verdict)]
+    found, bad = len(issues_of(launches)), len(violations(launches))
+    text = f"{name}: {_count(len(launches), 'launch', 'launches')}"
+    if verdicts:
+        proofs = [v.proof if v.verdict == "ok" else v.verdict for v in verdicts]
+        counts = [
+            f"{proofs.count(p)} {p}" for p in ("proved", "checked", "violation", "undecided") if p in proofs
+        ]
+        text += f", {_count(len(verdicts), 'access', 'accesses')} ({', '.join(counts)})"
+    text += f", {_count(bad, 'violation', 'violations')}"
+    if found > bad:
+        text += f", {_count(found - bad, 'other issue', 'other issues')}"
+    console.print(Text(text, "bold red" if bad else "green"), soft_wrap=True)
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
 
 
 def _body(launch: Launch, issue: Issue) -> Iterable[Any]:

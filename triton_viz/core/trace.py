@@ -78,22 +78,31 @@ class trace(contextlib.ContextDecorator):
         return TritonTrace(kernel, self.clients) if cfg.enabled else kernel
 
     def __enter__(self) -> "trace":
-        manager = ClientManager(self.clients)
-
         def traced_run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
             if not warmup:
-                _launch(unwrap(kernel), manager, grid, args, kwargs)
+                _launch(unwrap(kernel), ClientManager(_around()), grid, args, kwargs)
 
         kinds = (JITFunction, InterpretedFunction, Autotuner, Heuristics)
         with held():
             scope = set_attributes([(kind, "run", traced_run) for kind in kinds] if cfg.enabled else [])
             self._scopes.append(scope)
+            _open.append(self)
             scope.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         with held():
             self._scopes.pop().__exit__(None, None, None)
+            _open.remove(self)
+
+
+_open: list[trace] = []
+"""Those whose `with` we are in, outermost first."""
+
+
+def _around() -> list[Client]:
+    """The clients of every `with` that we are in."""
+    return [client for one in _open for client in one.clients]
 
 
 def _normalize_client(client: ClientLike) -> Client:
@@ -137,7 +146,10 @@ class TritonTrace(KernelInterface):
         """Run all programs of a grid, and append a `Launch`. `kernel[grid](...)` calls this."""
         if warmup:
             return self._warmup(args, grid, kwargs)
-        _launch(self._unwrapped, self.client_manager, grid, args, kwargs)
+        manager = self.client_manager
+        if _open:  # a `with` is for kernels that are traced anyway, too
+            manager = ClientManager([*manager.clients.values(), *_around()])
+        _launch(self._unwrapped, manager, grid, args, kwargs)
         return None
 
     def _warmup(self, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> Any:

@@ -251,7 +251,7 @@ class Profiler(Client):
 
         return note
 
-    def _compute(self, name: str, inputs: Any, result: Any = None) -> None:
+    def _compute(self, name: str, result: Any = None, **_: Any) -> None:
         amount = work.FLOATS.get(name)
         chunk: Chunk = self._local.chunk
         if amount is None:

@@ -13,6 +13,6 @@ class Verdict(Op, frozen=True, tag=True, kw_only=True):
     verdict: str
     """ok: it is right. violation: an `Issue` shows an element. undecided: nobody knows."""
     proof: str
-    """proved: for whatever data the tensors hold. checked: on the data of this launch. Else why nobody knows."""
+    """proved: for whatever data there are. checked: on the data of this launch. Else why nobody knows."""
     expression: str = ""
     """How the address came about, in the user's names."""

@@ -1,15 +1,15 @@
 """The sanitizer: proves that a kernel touches only what it may, or shows an element that it may not."""
 
+import dataclasses
 import functools
 import math
 import threading
-import types
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
-from triton_viz.clients.sanitizer import uninitialized
+from triton_viz.clients.sanitizer import uninitialized, wrapping
 from triton_viz.clients.sanitizer.checks import Block, BroadcastStores, Wrong, check, is_broadcast
 from triton_viz.clients.sanitizer.data import Verdict
 from triton_viz.clients.sanitizer.issues import Context, Finding, issue_of, undecided
@@ -21,7 +21,7 @@ from triton_viz.clients.utils import here, kernel_columns
 from triton_viz.core.client import Client, OpCallbacks, tensors_in
 from triton_viz.core.columns import Numbers, Programs
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Access, Atomic, Issue, Load, Op, Program, Site, Store, TensorInfo
+from triton_viz.core.data import Access, Atomic, Compute, Issue, Load, Op, Program, Site, Store, TensorInfo
 from triton_viz.core.grid.memory import Mask
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.base import Accessed
@@ -84,6 +84,8 @@ class Sanitizer(Client):
         self._seen: dict[Spot, tuple[str, ...]] = {}
         self._staged: dict[int, list[tuple[Spot, Finding]]] = {}
         """For each thread, what its programs did: they may have to run again."""
+        self._wrapped: dict[int, set[int]] = {}
+        """For each thread, those of its programs in which a number wrapped around."""
         self._findings: dict[tuple[Spot, str], Finding] = {}
         self._broadcast = BroadcastStores()
         self._records = None
@@ -123,6 +125,7 @@ class Sanitizer(Client):
         """What this thread's last programs did is settled now."""
         with self._lock:
             self._settle(threading.get_ident())
+            self._wrapped.pop(threading.get_ident(), None)
             self._abort()
 
     def discard_callback(self) -> None:
@@ -132,6 +135,8 @@ class Sanitizer(Client):
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Look at what touches memory, before it does."""
+        if op_type is Compute:
+            return OpCallbacks(after_callback=self._compute, only=wrapping.EXACT)
         if not issubclass(op_type, Access):
             return OpCallbacks()
         fake = None
@@ -175,6 +180,15 @@ class Sanitizer(Client):
             self._stage(spot, accessed, found)
         return mask
 
+    def _compute(self, name: str, operands: Any, result: Any, **_: Any) -> None:
+        """Remember whose numbers wrapped around."""
+        wrapped = wrapping.wrapped_lanes(name, operands, result)
+        if wrapped is not None:
+            places = here().programs.order.all()
+            with self._lock:
+                now = places if len(wrapped) == 1 else places[wrapped]
+                self._wrapped.setdefault(threading.get_ident(), set()).update(now.tolist())
+
     def _stage(self, spot: Spot, accessed: Accessed, found: list[Wrong]) -> None:
         now = here()
         places, active = now.programs.order.all(), now.programs.active
@@ -191,7 +205,15 @@ class Sanitizer(Client):
                 programs=programs,
             )
             with self._lock:
+                if self._comes_of_wrapping(spot, finding):
+                    finding.wrong = dataclasses.replace(wrong, kind="overflow")
                 self._staged.setdefault(threading.get_ident(), []).append((spot, finding))
+
+    def _comes_of_wrapping(self, spot: Spot, finding: Finding) -> bool:
+        """Whether an address is wrong because a number in it wrapped around."""
+        if finding.wrong.kind != "out of bounds" or not self._spots.get(spot, Known()).may_wrap:
+            return False
+        return finding.place in self._wrapped.get(threading.get_ident(), ())
 
     def _stored_twice(self, spot: Spot, block: Block, tensor: TensorInfo) -> Wrong | None:
         return self._broadcast.check((spot, tensor.name), block, tensor, here().programs.order.all())
@@ -309,6 +331,14 @@ KINDS = (
 """What can be found."""
 
 
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """A launch, for the symbolic analysis."""
+
+    fn: Callable
+    arguments: dict[str, Any]
+
+
 def _is_whole(arg: Any) -> bool:
     return isinstance(arg, int | np.integer) and not isinstance(arg, bool)
 
@@ -334,15 +364,14 @@ class SymbolicSanitizer(Sanitizer):
     """Proves what can be proved for all programs at once, and checks the rest while the kernel runs."""
 
     def _analyze(self, grid: Program) -> Analysis:
-        call = types.SimpleNamespace(fn=self._kernel, arguments=self._arguments)
-        return analyze(call, grid, list(self._tensors.values()))
+        return analyze(_Call(self._kernel, self._arguments), grid, list(self._tensors.values()))
 
 
 class ConcreteSanitizer(Sanitizer):
     """Checks every access while the kernel runs, and proves nothing."""
 
     def _analyze(self, grid: Program) -> Analysis:
-        call = types.SimpleNamespace(fn=self._kernel, arguments=self._arguments)
+        call = _Call(self._kernel, self._arguments)
         return analyze(call, grid, list(self._tensors.values()), decide=False)
 
 

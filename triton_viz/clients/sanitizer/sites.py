@@ -29,6 +29,11 @@ class Known:
         return self.verdicts[0].expression if self.verdicts else ""
 
     @property
+    def may_wrap(self) -> bool:
+        """Whether a number in the address may wrap around, depending on data."""
+        return any(verdict.may_wrap for verdict in self.verdicts)
+
+    @property
     def overflow(self) -> AccessVerdict | None:
         """Where a number in the address wraps around."""
         return next((verdict for verdict in self.verdicts if verdict.overflow), None)

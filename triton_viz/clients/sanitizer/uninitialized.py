@@ -103,7 +103,7 @@ def _note(tensor: torch.Tensor) -> None:
     start, size = storage.data_ptr(), storage.nbytes()
     if not size or start in _fresh:
         return
-    data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()  # type: ignore[call-overload]
+    data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
     data[:] = _PATTERN
     _fresh[start] = Fresh(start, start + size, tensor._version, np.zeros(size, bool), data)
     weakref.finalize(tensor, _fresh.pop, start, None)

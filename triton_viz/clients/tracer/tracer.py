@@ -70,12 +70,12 @@ class Tracer(Client):
         named = {} if operation is None else {"operation": operation}
         self._add(kind, places=accessed.places, values=kept, **named)
 
-    def _other(self, kind: type[Op], result: Any = None, **fields: Any) -> None:
+    def _other(self, kind: type[Op], result: Any = None, operands: Any = None, **fields: Any) -> None:
         if "output" in fields:
             fields["result"] = fields.pop("output")
         self._add(kind, **fields)
 
-    def _compute(self, result: Any = None, **fields: Any) -> None:
+    def _compute(self, result: Any = None, operands: Any = None, **fields: Any) -> None:
         self._add(Compute, **fields, result=getattr(result, "shape", ()))
 
     def _add(self, kind: type[Op], **fields: Any) -> None:

@@ -97,7 +97,8 @@ def _name(function: Any) -> str:
 
 def _compute(name: str) -> Adapter:
     def adapter(builder: LaneBuilder, *args: Any, **_: Any) -> dict[str, Any]:
-        return {"name": name, "inputs": tuple(arg.shape for arg in args if isinstance(arg, Value))}
+        operands = tuple(arg for arg in args if isinstance(arg, Value))
+        return {"name": name, "inputs": tuple(arg.shape for arg in operands), "operands": operands}
 
     return adapter
 

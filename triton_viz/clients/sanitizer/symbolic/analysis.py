@@ -49,6 +49,8 @@ class AccessVerdict:
     """An element whose address was computed with a signed number that wrapped around."""
     misaligned: Witness | None = None
     """An element whose address is no multiple of its size from the tensor's first."""
+    may_wrap: bool = False
+    """Whether its address is computed with a signed number that may wrap around, depending on data."""
     width: int = 1
     """Bytes of one element."""
     shape: tuple[int, ...] = ()

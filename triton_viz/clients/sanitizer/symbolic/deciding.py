@@ -144,6 +144,7 @@ class Decider:
             bad = _outside(distance, low, high - noted.width)
         result = self._ask(noted, distance, condition, bad, tensor.address)
         result["tensor"] = name
+        result["may_wrap"] = any(one.op == "wrap" and one.args[2] for one in atoms_of(distance))
         if result["verdict"] in ("ok", "violation"):
             result |= self._flags(noted, tensor, distance, condition, result["verdict"] == "ok")
         return result

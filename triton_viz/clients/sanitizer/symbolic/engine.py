@@ -46,9 +46,9 @@ class Call(Protocol):
 def analyze(call: Call, grid: Program, tensors: Sequence[TensorInfo], decide: bool = True) -> Analysis:
     """Decide every access of a launch, at a cost that does not depend on the grid's size.
 
-    With `decide=False` it is only found out whose pointers they use. `tensors` are the launch's, with the names that `tensors_in` gives them. The language is patched
-    meanwhile, so launches have to take turns with this. It never raises: what goes wrong is the reason why
-    the analysis is not complete.
+    With `decide=False` it is only found out whose pointers they use. `tensors` are the launch's, with the
+    names that `tensors_in` gives them. The language is patched meanwhile, so launches have to take turns with
+    this. It never raises: what goes wrong is the reason why the analysis is not complete.
     """
     if 0 in grid:
         return Analysis((), True)

@@ -1,0 +1,24 @@
+"""Whole numbers that do not fit their type: arithmetic that wraps around."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from triton_viz.core.grid.value import Value
+
+EXACT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "shl": np.left_shift}
+"""The ops that can, by name."""
+
+
+def wrapped_lanes(name: str, operands: Sequence[Value], result: Value) -> np.ndarray | None:
+    """Which lanes' signed numbers wrapped around, of shape (L,); None if nobody's did."""
+    if result.affine is not None or len(operands) != 2:
+        return None  # what is affine has been found to fit
+    kind = result.data.dtype
+    if kind.kind != "i" or kind.itemsize > 4:
+        return None
+    a, b = (operand.data.astype(np.int64) for operand in operands)
+    if name == "shl":
+        b = np.clip(b, 0, 31)
+    wrapped = EXACT[name](a, b) != result.data
+    return wrapped.reshape(len(wrapped), -1).any(axis=1) if wrapped.any() else None
