@@ -68,9 +68,8 @@ def print_summary(launches: Sequence[Launch], name: str, console: Console | None
     text = f"{name}: {_count(len(launches), 'launch', 'launches')}"
     if verdicts:
         proofs = [v.proof if v.verdict == "ok" else v.verdict for v in verdicts]
-        counts = [
-            f"{proofs.count(p)} {p}" for p in ("proved", "checked", "violation", "undecided") if p in proofs
-        ]
+        order = ("proved", "checked", "violation", "undecided")
+        counts = [f"{proofs.count(proof)} {proof}" for proof in order if proof in proofs]
         text += f", {_count(len(verdicts), 'access', 'accesses')} ({', '.join(counts)})"
     text += f", {_count(bad, 'violation', 'violations')}"
     if found > bad:
@@ -109,10 +108,10 @@ def _facts(launch: Launch, issue: Issue) -> Iterable[Text]:
         where = "past the end" if issue.past_end > 0 else "before the beginning"
         yield Text(f"distance {abs(issue.past_end)} bytes {where}")
     yield Text(f"program  {programs} of a grid of {launch.grid}")
-    if issue.mask is not None:
-        yield Text(f"mask     {issue.mask}")
+    if issue.mask is not None or issue.expression:
+        yield Text(f"mask     {'none' if issue.mask is None else issue.mask}")
     if issue.expression:
-        yield Text(f"address  {issue.expression}")
+        yield Text("address  " + issue.expression.replace("\n", "\n         "))
 
 
 def _source(site: Site) -> Iterable[Syntax]:

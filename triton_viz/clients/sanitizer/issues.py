@@ -76,7 +76,7 @@ def issue_of(finding: Finding, spot: Spot, known: Known, context: Context) -> Is
         past_end=past,
         mask=True if masked else None,
         expression=known.expression,
-        suggestion=_suggestion(wrong, past, index, masked, context.scalars),
+        suggestion=_suggestion(wrong, past, index, masked, known.expression, context.scalars),
     )
 
 
@@ -152,7 +152,12 @@ def index_of(tensor: TensorInfo, address: int) -> tuple[int, ...] | None:
 
 
 def _suggestion(
-    wrong: Wrong, past: int, index: tuple[int, ...] | None, masked: bool, scalars: Mapping[str, Any]
+    wrong: Wrong,
+    past: int,
+    index: tuple[int, ...] | None,
+    masked: bool,
+    expression: str,
+    scalars: Mapping[str, Any],
 ) -> str:
     """What to try, where that is evident."""
     tensor = wrong.tensor
@@ -179,8 +184,12 @@ def _suggestion(
         return ""
     size = tensor.shape[axis]
     limit = next((name for name, value in scalars.items() if value == size), str(size))
-    what = f"the index along axis {axis}" if len(tensor.shape) > 1 else "the index"
+    what = f"(the index along axis {axis})"
+    if len(tensor.shape) == 1 and tensor.strides == (1,):
+        address = expression.partition("\n")[0]
+        offset = address.removeprefix(f"{tensor.name} + ")
+        what = offset if offset != address and offset.isidentifier() else "(the index)"
     bound = f"{what} < {limit}" if past > 0 else f"{what} >= 0"
     if not masked:
-        return f"the access has no mask: add mask= with {bound}"
+        return f"the access has no mask: add mask={bound}"
     return f"its mask lets this element through: let it include {bound}"
