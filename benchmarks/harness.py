@@ -49,6 +49,11 @@ def index_at_least(value: float) -> Goal:
     return Goal(">=", value, "")
 
 
+def index_at_most(value: float) -> Goal:
+    """What the subject returns, a number without a unit, is at most this."""
+    return Goal("<=", value, "")
+
+
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
     """One line of the list. `prepare` makes the two jobs, and imports what they need."""

@@ -2,10 +2,20 @@
 
 import math
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.harness import Benchmark, Job, benchmark, cost_at_most, index_at_least, speed_at_least
+from benchmarks.harness import (
+    Benchmark,
+    Job,
+    benchmark,
+    cost_at_most,
+    index_at_least,
+    index_at_most,
+    speed_at_least,
+)
 
 KERNELS = ("vector_add", "softmax", "matmul", "layer_norm", "attention")
 
@@ -84,3 +94,60 @@ def tv_trace() -> tuple[Job, Job]:
 def tv_profiler() -> tuple[Job, Job]:
     profiled, untraced = ([_ours(name, clients) for name in KERNELS] for clients in ("profiler", ()))
     return lambda: [run() for run in profiled], lambda: [run() for run in untraced]
+
+
+@benchmark(
+    "a vector add of 2,000,000 programs, proved without running it", "of 2,000 programs", cost_at_most(1.2)
+)
+def tv_sanitizer() -> tuple[Job, Job]:
+    return _proved_add(2_000_000), _proved_add(2_000)
+
+
+def _proved_add(programs: int) -> Job:
+    """Prove one launch a few times over: once takes a millisecond."""
+    import torch
+
+    import triton_viz
+    from benchmarks.kernels import vector_add
+    from triton_viz.clients import Sanitizer
+
+    block = 16
+    x, y, out = (torch.empty(programs * block - 3) for _ in range(3))
+    kernel = triton_viz.trace(Sanitizer(execute=False))(vector_add)
+
+    def run() -> None:
+        for _ in range(20):
+            kernel[(programs,)](x, y, out, len(x), BLOCK=block)
+            assert all(getattr(record, "verdict", "") == "ok" for record in triton_viz.launches[-1].records)
+            triton_viz.clear()
+
+    run()
+    return run
+
+
+def _decide(name: str) -> Benchmark:
+    def prepare() -> tuple[Job, Job]:
+        """In a new process, so that nothing is known yet; imports are not counted."""
+
+        def decided() -> float:
+            text = subprocess.run(
+                [sys.executable, "-m", "benchmarks.deciding", name],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+            return float(text)
+
+        ours = _ours(name)
+        return decided, ours
+
+    prepare.__name__ = f"tv_sanitizer_{name}"
+    return benchmark(
+        f"seconds until {name.replace('_', ' ')} is proved, the first time",
+        "running it",
+        index_at_most(0.25),
+    )(prepare)
+
+
+for _name in KERNELS:
+    _decide(_name)

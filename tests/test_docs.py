@@ -45,6 +45,15 @@ def test_a_page_prints_what_it_says(page: str, environment: dict[str, str], fold
     assert printed == [line for _, text in programs for line in PRINTED.findall(text)]
 
 
+def test_the_page_on_checking_prints_what_it_says(tmp_path: Path):
+    text = (ROOT / "docs/checking-a-kernel.md").read_text()
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    (tmp_path / "page.py").write_text(code)
+    done = run_python("page.py", cwd=tmp_path, environment={"PYTHONPATH": str(ROOT)})
+    assert done.stdout.splitlines() == PRINTED.findall(code)
+    assert "out of bounds in kernel double" in done.stderr
+
+
 @pytest.mark.parametrize("page", [RECORDS])
 def test_a_file_with_records_that_nobody_defines_says_what_to_import(page: str, folder: Path):
     environment = {"PYTHONPATH": str(ROOT)}

@@ -17,7 +17,6 @@ from tests.programs import ROOT, run_python
 
 SHARDING = "comes with sharding"
 HOT_PATHS = "comes with hot paths"
-SANITIZER = "comes with sanitizer and profiler"
 VISUALIZER = "comes with the visualizer"
 NKI = "comes with the NKI backend"
 
@@ -67,7 +66,7 @@ FILES = {
     "triton_viz/clients/utils.py": None,
     "triton_viz/clients/tracer/tracer.py": None,
     "triton_viz/clients/profiler/profiler.py": None,
-    "triton_viz/clients/sanitizer/sanitizer.py": SANITIZER,
+    "triton_viz/clients/sanitizer/sanitizer.py": None,
     "triton_viz/visualizer/interface.py": None,
     "triton_viz/visualizer/draw.py": None,
     "triton_viz/visualizer/analysis.py": None,
@@ -198,7 +197,7 @@ NAMES = {
     # triton_viz: clients and page
     "triton_viz.clients:Tracer": None,
     "triton_viz.clients:Profiler": None,
-    "triton_viz.clients:Sanitizer": SANITIZER,
+    "triton_viz.clients:Sanitizer": None,
     "triton_viz.visualizer.interface:update_global_data": None,
     "triton_viz.visualizer.interface:raw_tensor_data": VISUALIZER,
     "triton_viz.visualizer.draw:get_visualization_data": None,
@@ -261,7 +260,7 @@ def test_instance_has(name: str):
     assert hasattr(getattr(importlib.import_module(module), path)(), attribute)
 
 
-CLIENT_NAMES = {"tracer": None, "profiler": None, "sanitizer": SANITIZER}
+CLIENT_NAMES = {"tracer": None, "profiler": None, "sanitizer": None}
 
 
 @pytest.mark.parametrize("name", named(CLIENT_NAMES))
