@@ -7,6 +7,9 @@
     GT_DEBUG_COMPILE=1        what the workers compile
     GT_INSTRUCTION_LOG=FILE   write every instruction to FILE, one line each
     GT_WORKERS=N              start N worker processes, instead of one inside the program
+    GT_AUTO_COMPILE=0         compile nothing that a program repeats
+    GT_COMPILE_AFTER=SECONDS  how long something has run, repeated, before it is compiled (0.5)
+    GT_CACHE_DIR=FOLDER       where what was compiled is kept (~/.cache/gt)
     GT_TIMEOUT=SECONDS        how long to wait for a server that is connected but does not answer (600)
 
 Nothing is read at import, so `os.environ[...] = ...` works after `import gt`. Without any of them GT
@@ -51,6 +54,20 @@ def timeout() -> float:
         return float(value)
     except ValueError:
         raise ValueError(f"GT_TIMEOUT is a number of seconds, and this is {value!r}") from None
+
+
+def auto_compile() -> bool:
+    """Whether what a program repeats is compiled."""
+    return os.environ.get("GT_AUTO_COMPILE", "1") not in ("", "0")
+
+
+def compile_after() -> float:
+    """How many seconds something has run, repeated, before it is compiled."""
+    value = os.environ.get("GT_COMPILE_AFTER") or "0.5"
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"GT_COMPILE_AFTER is a number of seconds, and this is {value!r}") from None
 
 
 def instruction_log() -> str | None:

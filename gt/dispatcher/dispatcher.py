@@ -17,7 +17,17 @@ from gt.dispatcher.tensor_handle import TensorHandle
 from gt.errors import ProtocolError
 from gt.transport import modifiers as streams
 from gt.transport.describe import debug, without_data
-from gt.transport.protocol import CreateTensor, Failed, GetData, LocalInstruction, Lost, Op, Site, Upload
+from gt.transport.protocol import (
+    CreateTensor,
+    Failed,
+    GetData,
+    LocalInstruction,
+    Lost,
+    Mark,
+    Op,
+    Site,
+    Upload,
+)
 
 NO_WORKER_SECONDS = 10.0
 """How long work waits for a worker to come, before it fails."""
@@ -217,7 +227,14 @@ class Dispatcher:
                 chunk.share.finished(chunk, 0.0)
                 self._refuse(chunk.session, f"{type(error).__name__}: {error}")
 
-    def done(self, sequence: int, seconds: float, failed: Sequence[Failed], data: Sequence[Any]) -> None:
+    def done(
+        self,
+        sequence: int,
+        seconds: float,
+        failed: Sequence[Failed],
+        data: Sequence[Any],
+        marks: Sequence[Mark] = (),
+    ) -> None:
         """A worker has carried out what it was sent."""
         chunk, size = self._recv_from_worker(sequence, data)
         if chunk is None:
@@ -229,6 +246,8 @@ class Dispatcher:
         if refused:
             asked = (one for one in chunk.instructions if isinstance(one, GetData))
             errors |= {one.tensor: refused[one.request] for one in asked if one.request in refused}
+        if marks:
+            self.stream.add("WORKER_RECV", f"WORKER {chunk.share.worker}", name, marks)
         self.stream.add("WORKER_RECV", f"WORKER {chunk.share.worker}", name, chunk.shown, errors)
         chunk.share.finished(chunk, seconds)
         if not session.gone:

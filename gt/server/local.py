@@ -37,9 +37,9 @@ class LocalWorker:
         except BaseException as error:
             why = f"it was broken off by {type(error).__name__} {error}".rstrip()
             outcome = self.worker.abort(chunk.session.name, chunk.instructions, why)
-            self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data)
+            self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data, outcome.marks)
             raise
-        self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data)
+        self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data, outcome.marks)
 
 
 class LocalServer:

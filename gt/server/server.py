@@ -286,7 +286,7 @@ class Server:
 
     def _from_worker(self, peer: WorkerPeer, message: Any, frames: list[zmq.Frame]) -> None:
         match message:
-            case protocol.Done(sequence, seconds, failed, data, returned):
+            case protocol.Done(sequence, seconds, failed, data, returned, marks):
                 client = self.dispatcher.client_of(sequence)
                 if isinstance(client, ClientPeer):
                     client.returned += returned
@@ -298,7 +298,7 @@ class Server:
                         moved = msgspec.structs.replace(one.array, data=0)
                         one = msgspec.structs.replace(one, array=moved)
                     replies.append(_Reply(one, frame))
-                self.dispatcher.done(sequence, seconds, failed, replies)
+                self.dispatcher.done(sequence, seconds, failed, replies, marks)
             case protocol.WorkerStats(request, stats):
                 for question in self._stats:
                     question.answer(peer.name, request, stats)

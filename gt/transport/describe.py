@@ -6,7 +6,17 @@ from typing import NamedTuple
 from gt import config
 from gt.ops import TABLE
 from gt.transport import protocol
-from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Site, Upload
+from gt.transport.protocol import (
+    CreateTensor,
+    GetData,
+    LocalInstruction,
+    Lost,
+    Op,
+    Site,
+    Upload,
+    WorkerHotPathEnd,
+    WorkerHotPathStart,
+)
 
 
 class Described(NamedTuple):
@@ -58,6 +68,10 @@ def describe(instruction: LocalInstruction | Described, physical: str) -> tuple[
             return "GetData", f"tensor_id={physical}{tensor}", f"request={request}"
         case Site(number, where):
             return "Site", f"site={number}", f"at={where}"
+        case WorkerHotPathStart(sequence):
+            return "HotPathStart", f"sequence={sequence}", ""
+        case WorkerHotPathEnd(sequence, complete):
+            return "HotPathEnd", f"sequence={sequence} complete={complete}", ""
         case Lost(tensors, error):
             return "Lost", f"tensors={len(tensors)}", f"ERROR {error}"
     return type(instruction).__name__, "", ""

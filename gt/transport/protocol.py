@@ -105,6 +105,23 @@ class Lost(msgspec.Struct, frozen=True, tag=5, array_like=True, gc=False):
     error: str
 
 
+class WorkerHotPathStart(msgspec.Struct, frozen=True, tag=6, array_like=True, gc=False):
+    """What follows is expected to be this sequence, which was seen before."""
+
+    sequence: str
+
+
+class WorkerHotPathEnd(msgspec.Struct, frozen=True, tag=7, array_like=True, gc=False):
+    """Here the sequence ends: all of it came, or something else did."""
+
+    sequence: str
+    complete: bool
+
+
+Mark = WorkerHotPathStart | WorkerHotPathEnd
+"""What a worker's detector puts into the stream."""
+
+
 class Upload(NamedTuple):
     """A CreateTensor whose array is in this very process, and has not been packed."""
 
@@ -118,7 +135,7 @@ FreeTensor = int
 Instruction = FreeTensor | Op | CreateTensor | GetData | Site | Lost
 """What travels."""
 
-LocalInstruction = Instruction | Upload
+LocalInstruction = Instruction | Upload | Mark
 """The same inside a process."""
 
 
@@ -261,6 +278,8 @@ class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
     data: list[Data]
     returned: list[str] = []
     """The client's shared memory that is free again."""
+    marks: list[WorkerHotPathStart | WorkerHotPathEnd] = []
+    """The hot paths that began and ended in it."""
 
 
 class ForgetClient(msgspec.Struct, frozen=True, tag=33, array_like=True):

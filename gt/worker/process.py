@@ -96,6 +96,7 @@ class WorkerProcess:
             self._take_in(link)
             link.wait(0.25)
             if time.monotonic() - looked > 0.25:
+                self.worker.settle()
                 looked = time.monotonic()
                 if not alive():
                     return
@@ -134,7 +135,12 @@ class WorkerProcess:
             for request, array, error in outcome.data
         ]
         returned = self._memory.done_with(work.client)
-        link.send(protocol.Done(work.sequence, outcome.seconds, outcome.failed, data, returned), frames)
+        link.send(
+            protocol.Done(
+                work.sequence, outcome.seconds, outcome.failed, data, returned, list(outcome.marks)
+            ),
+            frames,
+        )
 
     def _unpack(self, instruction: CreateTensor, buffers: list[memoryview], client: str) -> Any:
         try:

@@ -9,8 +9,21 @@ from typing import Any, NamedTuple
 from gt import config
 from gt.transport import modifiers as streams
 from gt.transport.describe import debug
-from gt.transport.protocol import Failed, Fetched, GetData, LocalInstruction, Lost, Op, Site, Upload
+from gt.transport.protocol import (
+    Failed,
+    Fetched,
+    GetData,
+    LocalInstruction,
+    Lost,
+    Mark,
+    Op,
+    Site,
+    Upload,
+    WorkerHotPathStart,
+)
 from gt.worker.engine.base import Engine, attributes, load_engine
+from gt.worker.hotpath_detector import HotPathDetector
+from gt.worker.hotpaths import HotPaths
 
 
 class Outcome(NamedTuple):
@@ -19,6 +32,8 @@ class Outcome(NamedTuple):
     failed: list[Failed]
     data: list[Fetched]
     seconds: float
+    marks: Sequence[Mark] = ()
+    """The hot paths that began and ended in it."""
 
 
 class Space:
@@ -29,9 +44,13 @@ class Space:
     costs an op that succeeds nothing.
     """
 
-    __slots__ = ("failures", "sites", "values")
+    __slots__ = ("detector", "failures", "held", "sites", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, detector: HotPathDetector | None = None) -> None:
+        self.detector = detector
+        """Looks for what the client repeats, if that is wanted."""
+        self.held: list[Any] | None = None
+        """The instructions of a sequence that is expected, and has not come to its end."""
         self.values: dict[int, Any] = {}
         self.failures: dict[int, str] = {}
         self.sites: dict[int, str] = {}
@@ -56,12 +75,24 @@ class Worker:
         self.modifiers = list(modifiers)
         self.spaces: dict[str, Space] = {}
         self.total_instructions = 0
+        self._hot = self.engine_name == "pytorch" and config.auto_compile()
 
     @functools.cached_property
     def engine(self) -> Engine:
         """The engine, loaded on first use: importing torch takes a second that not every program needs."""
         config.debug("worker", f"{self.name}: loading the {self.engine_name} engine")
         return load_engine(self.engine_name)
+
+    @functools.cached_property
+    def hot_paths(self) -> HotPaths:
+        """What is known of how to run what clients repeat."""
+        return HotPaths(self.engine)
+
+    def _space(self, client: str) -> Space:
+        space = self.spaces.get(client)
+        if space is None:
+            space = self.spaces[client] = Space(HotPathDetector() if self._hot else None)
+        return space
 
     @property
     def loaded(self) -> bool:
@@ -71,9 +102,7 @@ class Worker:
     def execute(self, client: str, instructions: Sequence[LocalInstruction]) -> Outcome:
         """Carry out a client's instructions."""
         start = time.perf_counter()
-        space = self.spaces.get(client)
-        if space is None:
-            space = self.spaces[client] = Space()
+        space = self._space(client)
         debug("worker", instructions, prefix=f"{self.name}: {client}: ")
         failed: list[Failed] = []
         data: list[Fetched] = []
@@ -87,6 +116,90 @@ class Worker:
                 )
         if self.modifiers:
             instructions = streams.through(self.modifiers, instructions)
+        marks: list[Mark] = []
+        if space.detector is None:
+            self._carry_out(space, instructions, failed, data)
+        else:
+            self._follow(space, space.detector.feed(instructions), failed, data, marks)
+        self.total_instructions += len(instructions)
+        return Outcome(failed, data, time.perf_counter() - start, marks)
+
+    def _follow(
+        self,
+        space: Space,
+        instructions: list[LocalInstruction],
+        failed: list[Failed],
+        data: list[Fetched],
+        marks: list[Mark],
+    ) -> None:
+        """Carry out instructions with marks among them: what is between two is held until the second."""
+        assert space.detector is not None
+        before = 0
+        for place in space.detector.marked:
+            mark: Any = instructions[place]
+            marks.append(mark)
+            stretch = instructions[before:place]
+            before = place + 1
+            if type(mark) is WorkerHotPathStart:
+                self._carry_out(space, stretch, failed, data)
+                space.held = []
+                continue
+            held, space.held = (space.held or []) + stretch, None
+            if mark.complete:
+                self._replay(space, mark.sequence, held, failed, data)
+            else:
+                self._carry_out(space, held, failed, data)
+        rest = instructions[before:] if before else instructions
+        if space.held is None:
+            self._carry_out(space, rest, failed, data)
+        else:
+            space.held += rest
+
+    def _replay(
+        self, space: Space, id: str, held: list[Any], failed: list[Failed], data: list[Fetched]
+    ) -> None:
+        """Carry out a sequence that came whole: compiled, if it is."""
+        ops: list[Op] = []
+        others: list[Any] = []
+        freed: set[int] = set()
+        for instruction in held:
+            kind = type(instruction)
+            if kind is Op:
+                ops.append(instruction)
+            elif kind is int:
+                freed.add(instruction)
+            else:
+                others.append(instruction)
+        if others:  # data from the client, which waits for nothing
+            self._carry_out(space, others, failed, data)
+        assert space.detector is not None
+        if self.hot_paths.run(space.detector.sequences[id], ops, space.values, freed):
+            values, failures = space.values, space.failures
+            for tensor in freed:
+                values.pop(tensor, None)
+                if failures:
+                    failures.pop(tensor, None)
+            return
+        start = time.perf_counter()
+        self._carry_out(space, [one for one in held if type(one) in (Op, int)], failed, data)
+        self.hot_paths.ran(time.perf_counter() - start)
+
+    def settle(self) -> None:
+        """Carry out what is held: whoever sent it may have nothing more to say for a while."""
+        for space in self.spaces.values():
+            if space.held is not None and space.detector is not None:
+                held, space.held = space.held, None
+                space.detector.give_up()
+                self._carry_out(space, held, [], [])
+
+    def _carry_out(
+        self,
+        space: Space,
+        instructions: Sequence[LocalInstruction],
+        failed: list[Failed],
+        data: list[Fetched],
+    ) -> None:
+        """One instruction after the other."""
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
         instruction: Any
@@ -120,12 +233,14 @@ class Worker:
                 space.sites[instruction.number] = instruction.where
             elif kind is Lost:
                 space.failures.update(dict.fromkeys(instruction.tensors, instruction.error))
-        self.total_instructions += len(instructions)
-        return Outcome(failed, data, time.perf_counter() - start)
 
     def abort(self, client: str, instructions: Sequence[LocalInstruction], why: str) -> Outcome:
         """Settle instructions whose execution was broken off: what was not made has failed."""
-        space = self.spaces.setdefault(client, Space())
+        space = self._space(client)
+        if space.held is not None and space.detector is not None:
+            space.detector.give_up()
+            held, space.held = space.held, None
+            instructions = [*held, *(one for one in instructions if one not in held)]
         failed: list[Failed] = []
         data: list[Fetched] = []
         for instruction in instructions:
@@ -174,6 +289,7 @@ class Worker:
 
     def get_stats(self) -> dict[str, Any]:
         """What this worker has done and what it holds."""
+        self.settle()
         spaces = list(self.spaces.values())
         stats: dict[str, Any] = {
             "engine": self.engine_name,
@@ -185,8 +301,21 @@ class Worker:
         if self.loaded:
             nbytes = self.engine.nbytes
             stats["bytes"] = sum(nbytes(value) for space in spaces for value in space.values.values())
+        if self._hot:
+            stats |= self._hot_stats()
         if self.modifiers:
             stats["modifiers"] = streams.stats(self.modifiers)
+        return stats
+
+    def _hot_stats(self) -> dict[str, Any]:
+        """What was found to be repeated, and what came of it."""
+        found = [space.detector.get_stats() for space in self.spaces.values() if space.detector is not None]
+        counted = ("hot_instructions", "unique_sequences", "hot_sequences")
+        stats: dict[str, Any] = {name: sum(one[name] for one in found) for name in counted}
+        if self.loaded:
+            stats |= self.hot_paths.get_stats()
+            total = max(1, self.total_instructions)
+            stats["hit_rate"] = round(self.hot_paths.replayed_instructions / total, 3)
         return stats
 
 

@@ -35,6 +35,10 @@ class Engine(ABC):
     def get(self, value: Any) -> np.ndarray:
         """Give a value out. What comes out may share memory with the value: it is read at once."""
 
+    def spec(self, value: Any) -> Spec:
+        """What is known of a value without its data."""
+        return Spec(tuple(value.shape), str(value.dtype).removeprefix("torch."))
+
     @abstractmethod
     def nbytes(self, value: Any) -> int:
         """How much memory a value takes."""

@@ -1,0 +1,341 @@
+"""Finds the instructions that a stream repeats, and marks them: what is between the marks can be compiled.
+
+Two stretches of a stream are the same if their ops, their structural attributes and their data flow are:
+which tensors they are about, which fractions and seeds they use, and when tensors are freed may differ.
+So every op becomes a *token* that says how long ago each of its inputs was last mentioned, and a stretch that
+is repeated is one whose tokens are. A training loop's are from its second step on.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gt.transport.protocol import GetData, LocalInstruction, Op, WorkerHotPathEnd, WorkerHotPathStart
+
+SHORTEST = 4
+"""How many ops a sequence has at least: fewer are not worth it."""
+LONGEST = 8192
+"""How many it has at most."""
+
+Refs = tuple[int, ...]
+Token = tuple[str, Refs, dict[str, Any] | None]
+"""An op's name, how long ago each of its inputs was last mentioned, and its attributes.
+
+How long ago is counted in ops, times `_WHICH`, less which of that op's tensors it was: 0 for its result, else
+the number of its input. It is 0 for one that was never mentioned.
+"""
+_WHICH = 1 << 12
+
+
+@dataclass(frozen=True)
+class Step:
+    """One op of a sequence. An input is the result of the step of that number or, below 0, from outside: -1 is
+    the first tensor from outside, -2 the second."""
+
+    op: str
+    inputs: Refs
+    attrs: dict[str, Any] | None
+
+
+class HotSequence:
+    """Ops that are repeated."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = tuple(steps)
+        structure = [(s.op, s.inputs, _structure(s.attrs)) for s in steps]
+        self.id = hashlib.sha256(repr(structure).encode()).hexdigest()[:12]
+        """A name that equal sequences have in common, in every run."""
+        self.repeats = 0
+        self.hits = 0
+        """How often it was predicted, and came."""
+        self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+class HotPathDetector:
+    """Injects `WorkerHotPathStart` and `WorkerHotPathEnd` around what one client repeats.
+
+    It never holds an instruction back. Start is a prediction: whoever executes the stream keeps what
+    follows until End, which says whether all of it came.
+    """
+
+    def __init__(self, enabled: bool = True, shortest: int = SHORTEST, longest: int = LONGEST) -> None:
+        self.enabled = enabled
+        self.sequences: dict[str, HotSequence] = {}
+        self._shortest, self._longest = shortest, longest
+        self._starts: dict[str, list[HotSequence]] = {}
+        """By the first op: the sequences that begin with it, the most recent first."""
+        # While nothing is predicted:
+        self._history: list[Token | None] = []
+        self._mentioned: dict[int, int] = {}
+        """Where a tensor was last made or used."""
+        self._at: dict[tuple[str, Refs], int] = {}
+        """Where a token was last seen."""
+        self._period = 0
+        self._run = 0
+        # While something is:
+        self._current: HotSequence | None = None
+        self._place = 0
+        self._slot = -1
+        self._local: dict[int, int] = {}
+        self._missed_id = ""
+        self._total = self._hot = 0
+        self.marked: list[int] = []
+        """Where in what `feed` returned last the marks are."""
+
+    def process(self, cmd: LocalInstruction) -> Iterator[LocalInstruction]:
+        """The instruction, with marks before or after it."""
+        yield from self.feed((cmd,))
+
+    def get_stats(self) -> dict[str, Any]:
+        """What was seen and found."""
+        return {
+            "total_instructions": self._total,
+            "hot_instructions": self._hot,
+            "unique_sequences": len(self._at),
+            "hot_sequences": len(self.sequences),
+        }
+
+    def feed(self, instructions: Sequence[LocalInstruction]) -> list[LocalInstruction]:
+        """What becomes of many instructions."""
+        if not self.enabled:
+            return list(instructions)
+        out: list[Any] = []
+        append = out.append
+        marked = self.marked = []
+        current, local = self._current, self._local
+        for cmd in instructions:
+            kind = type(cmd)
+            if kind is Op:
+                if current is None:
+                    current = self._begin(cmd, out)
+                    if current is None:
+                        append(cmd)
+                        self._learn(cmd)
+                        continue
+                    local = self._local
+                step = current.steps[self._place]
+                for i in cmd.inputs:
+                    if i not in local:
+                        local[i] = self._slot
+                        self._slot -= 1
+                refs = tuple([local[i] for i in cmd.inputs])
+                if cmd.op != step.op or refs != step.inputs or not alike(cmd.attrs, step.attrs):
+                    current = self._missed(cmd, refs)
+                    if current is None:
+                        marked.append(len(out))
+                        append(WorkerHotPathEnd(self._missed_id, False))
+                        self._forget_place()
+                        append(cmd)
+                        self._learn(cmd)
+                        continue
+                place = self._place
+                local[cmd.result] = place
+                append(cmd)
+                self._place = place = place + 1
+                if place == len(current.steps):
+                    marked.append(len(out))
+                    append(WorkerHotPathEnd(current.id, True))
+                    current.hits += 1
+                    self._hot += place
+                    current = self._current = None
+            elif kind is int:
+                self._mentioned.pop(cmd, None)
+                append(cmd)
+            elif kind is GetData:
+                if current is not None:
+                    marked.append(len(out))
+                    append(WorkerHotPathEnd(current.id, False))
+                    current.misses += 1
+                    current = self._current = None
+                    self._forget_place()
+                append(cmd)
+                self._break()
+            else:
+                append(cmd)
+        self._total += len(instructions)
+        return out
+
+    def give_up(self) -> None:
+        """What was predicted will not be waited for."""
+        self._current = None
+        self._forget_place()
+
+    # --- prediction ---
+
+    def _begin(self, cmd: Op, out: list[Any]) -> HotSequence | None:
+        """Predict a sequence that begins with this op, if one does."""
+        known = self._starts.get(cmd.op)
+        if not known:
+            return None
+        for sequence in known:
+            first = sequence.steps[0]
+            if len(first.inputs) == len(cmd.inputs) and alike(cmd.attrs, first.attrs):
+                self._current, self._place, self._slot, self._local = sequence, 0, -1, {}
+                self.marked.append(len(out))
+                out.append(WorkerHotPathStart(sequence.id))
+                return sequence
+        return None
+
+    def _missed(self, cmd: Op, refs: Refs) -> HotSequence | None:
+        """Another sequence that began alike, and goes on with this op."""
+        assert self._current is not None
+        current, place = self._current, self._place
+        current.misses += 1
+        self._missed_id = current.id
+        for other in self._starts[current.steps[0].op]:
+            if other is current or len(other.steps) <= place:
+                continue
+            step = other.steps[place]
+            if cmd.op != step.op or refs != step.inputs or not alike(cmd.attrs, step.attrs):
+                continue
+            if all(
+                a.op == b.op and a.inputs == b.inputs and alike(a.attrs, b.attrs)
+                for a, b in zip(other.steps[:place], current.steps[:place], strict=True)
+            ):
+                self._current = other
+                return other
+        self._current = None
+        return None
+
+    def _forget_place(self) -> None:
+        """Begin to learn anew: what was predicted was not looked at closely."""
+        self._period = self._run = 0
+
+    def _break(self) -> None:
+        """Data is asked for: no sequence goes on beyond that."""
+        if self._history and self._history[-1] is not None:
+            self._push(None)
+
+    # --- learning ---
+
+    def _learn(self, cmd: Op) -> None:
+        mentioned, inputs = self._mentioned, cmd.inputs
+        now = len(self._history) * _WHICH
+        refs = tuple([now - mentioned.get(i, now) for i in inputs])
+        mentioned[cmd.result] = now
+        for i in inputs:
+            now += 1
+            mentioned[i] = now
+        self._push((cmd.op, refs, cmd.attrs))
+
+    def _push(self, token: Token | None) -> None:
+        history = self._history
+        now = len(history)
+        history.append(token)
+        key = ("", ()) if token is None else (token[0], token[1])
+        period = self._period
+        if period and _same(history[now - period], token):
+            self._run += 1
+            if self._run >= period >= self._shortest:
+                self._commit(period)
+        else:
+            before = self._at.get(key, -1)
+            self._period = now - before if before >= 0 and now - before <= self._longest else 0
+            self._run = 1 if self._period else 0
+        self._at[key] = now
+        if now > 8 * self._longest:
+            self._start_over()
+
+    def _start_over(self) -> None:
+        self._history.clear()
+        self._mentioned.clear()
+        self._at.clear()
+        self._period = self._run = 0
+
+    def _commit(self, period: int) -> None:
+        """The last tokens were the same as those before: they are one or several sequences, cut where it pays."""
+        cycle = self._history[-period:]
+        for start, end in _cuts(cycle):
+            steps = _steps([cycle[n % period] for n in range(start, end)])
+            if len(steps) < self._shortest:
+                continue
+            sequence = HotSequence(steps)
+            known = self.sequences.setdefault(sequence.id, sequence)
+            known.repeats += 1
+            starts = self._starts.setdefault(steps[0].op, [])
+            if known in starts:
+                starts.remove(known)
+            starts.insert(0, known)
+        self._period = self._run = 0
+
+
+def _cuts(cycle: Sequence[Token | None]) -> list[tuple[int, int]]:
+    """Where the sequences of a cycle begin and end; numbers beyond its length mean the next time round."""
+    period = len(cycle)
+    breaks = [n for n, token in enumerate(cycle) if token is None]
+    if breaks:
+        ends = [*breaks, breaks[0] + period]
+        return [(a + 1, b) for a, b in itertools.pairwise(ends) if b > a + 1]
+    # Without a fetch: where the fewest tensors are needed from one side to the other.
+    changes = [0] * (2 * period + 1)
+    for n, token in enumerate(cycle):
+        for ref in set(token[1]) if token is not None else ():
+            if ref > 0:
+                distance = min(-(-ref // _WHICH), period)
+                changes[period + n - distance + 1] += 1
+                changes[period + n + 1] -= 1
+    crossing = list(itertools.accumulate(changes))
+
+    def cost(n: int) -> tuple[int, int]:
+        """Of equal ones, where the next op goes furthest back."""
+        token = cycle[n]
+        return crossing[n] + crossing[n + period], -min(token[1] if token else (), default=0)
+
+    start = min(range(period), key=cost)
+    return [(start, start + period)]
+
+
+def _steps(tokens: Sequence[Token | None]) -> list[Step]:
+    """A stretch by itself: what was mentioned before its beginning is from outside."""
+    steps: list[Step] = []
+    mentions: list[tuple[int, ...]] = []
+    """For each op: what its result is called, and what its inputs are."""
+    slots = itertools.count(-1, -1)
+    for n, token in enumerate(tokens):
+        assert token is not None
+        op, refs, attrs = token
+        inputs: list[int] = []
+        for ref in refs:
+            place, which = divmod(n * _WHICH - ref, _WHICH)
+            inputs.append(mentions[place][which] if ref > 0 and place >= 0 else next(slots))
+        # The same tensor twice in one op was mentioned before at the same place.
+        for k, ref in enumerate(refs):
+            inputs[k] = inputs[refs.index(ref)] if ref > 0 else inputs[k]
+        mentions.append((n, *inputs))
+        steps.append(Step(op, tuple(inputs), attrs))
+    return steps
+
+
+def _same(a: Token | None, b: Token | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a[0] == b[0] and a[1] == b[1] and alike(a[2], b[2])
+
+
+_RUNTIME = ("seed",)
+
+
+def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
+    """Whether attributes are the same but for fractions and seeds, which may be different every time."""
+    if a == b:
+        return True
+    if a is None or b is None or a.keys() != b.keys():
+        return False
+    return all(
+        value == b[name] or name in _RUNTIME or (type(value) is float and type(b[name]) is float)
+        for name, value in a.items()
+    )
+
+
+def _structure(attrs: dict[str, Any] | None) -> Any:
+    if attrs is None:
+        return None
+    return [
+        (name, type(value).__name__ if type(value) is float or name in _RUNTIME else repr(value))
+        for name, value in sorted(attrs.items())
+    ]
