@@ -16,7 +16,6 @@ import pytest
 from tests.programs import ROOT, run_python
 
 SHARDING = "comes with sharding"
-HOT_PATHS = "comes with hot paths"
 VISUALIZER = "comes with the visualizer"
 NKI = "comes with the NKI backend"
 
@@ -48,7 +47,7 @@ FILES = {
     "gt/dispatcher/sharding_modifier.py": SHARDING,
     "gt/worker/worker.py": None,
     "gt/worker/__main__.py": None,
-    "gt/worker/hotpath_detector.py": HOT_PATHS,
+    "gt/worker/hotpath_detector.py": None,
     "gt/worker/engine/base.py": None,
     "gt/worker/engine/pytorch.py": None,
     "gt/worker/engine/numpy.py": None,
@@ -96,7 +95,7 @@ FILES = {
     "tests/test_sharding.py": SHARDING,
     "tests/test_distributed_matmul_patterns.py": SHARDING,
     "tests/test_tape_dump.py": None,
-    "tests/test_hotpath_in_logs.py": HOT_PATHS,
+    "tests/test_hotpath_in_logs.py": None,
     # docs
     "docs/writing-a-stream-modifier.md": None,
     "docs/writing-a-client.md": None,
@@ -148,11 +147,11 @@ NAMES = {
     "gt.dispatcher.sharding_modifier:ShardingStreamModifier.process": SHARDING,
     "gt.dispatcher.sharding_modifier:ShardingStreamModifier.get_stats": SHARDING,
     "gt.worker.worker:Worker": None,
-    "gt.worker.hotpath_detector:HotPathDetector": HOT_PATHS,
-    "gt.worker.hotpath_detector:HotPathDetector.process": HOT_PATHS,
-    "gt.worker.hotpath_detector:HotPathDetector.get_stats": HOT_PATHS,
-    "gt.transport.protocol:WorkerHotPathStart": HOT_PATHS,
-    "gt.transport.protocol:WorkerHotPathEnd": HOT_PATHS,
+    "gt.worker.hotpath_detector:HotPathDetector": None,
+    "gt.worker.hotpath_detector:HotPathDetector.process": None,
+    "gt.worker.hotpath_detector:HotPathDetector.get_stats": None,
+    "gt.transport.protocol:WorkerHotPathStart": None,
+    "gt.transport.protocol:WorkerHotPathEnd": None,
     "gt.transport.protocol:ShardOp": SHARDING,
     "gt.transport.protocol:MatmulOp": SHARDING,
     "gt.transport.protocol:ReduceOp": SHARDING,
@@ -287,7 +286,7 @@ VARIABLES = {
     "GT_DEBUG_DISPATCHER": None,
     "GT_DEBUG_WORKER": None,
     "GT_DEBUG_COMPILE": None,
-    "GT_AUTO_COMPILE": HOT_PATHS,
+    "GT_AUTO_COMPILE": None,
     "GT_INSTRUCTION_LOG": None,
 }
 
@@ -301,9 +300,9 @@ def test_variable_is_documented_where_it_is_read(name: str):
 
 STATISTICS = {
     "total_instructions": None,
-    "hot_instructions": HOT_PATHS,
-    "unique_sequences": HOT_PATHS,
-    "hot_sequences": HOT_PATHS,
+    "hot_instructions": None,
+    "unique_sequences": None,
+    "hot_sequences": None,
 }
 
 
@@ -370,8 +369,8 @@ def test_command_has_the_flag(command: str):
 LOGGED = {
     **dict.fromkeys(("RECV", "SEND", "WORKER_SEND", "WORKER_RECV", "CONNECT", "DISCONNECT")),
     **dict.fromkeys(("BinaryOp", "WorkerBinaryOp", "CreateTensor", "WorkerCreateTensor")),
-    "WorkerHotPathStart": HOT_PATHS,
-    "WorkerHotPathEnd": HOT_PATHS,
+    "WorkerHotPathStart": None,
+    "WorkerHotPathEnd": None,
 }
 
 

@@ -1,4 +1,4 @@
-"""The helper that compiles: `python -m gt.worker.compile_helper`, jobs in and reports out, a line each."""
+"""The helper that compiles: `python -m gt.worker.compile_helper`, jobs in, and reports out."""
 
 import os
 import sys
@@ -17,8 +17,8 @@ def main() -> None:
     os.nice(5)  # the worker goes first
     reports = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a compiler prints is no report
-    for line in sys.stdin.buffer:
-        job = msgspec.json.decode(line, type=Job)
+    while size := sys.stdin.buffer.read(4):
+        job = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(size, "little")), type=Job)
         start, error = time.perf_counter(), ""
         try:
             compile_graph(job.graph, Path(job.path))

@@ -25,14 +25,14 @@ Runner = Callable[[list[Any], Sequence[float]], Sequence[Any]]
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What the helper is asked for: one line of JSON."""
+    """What the helper is asked for: its size in 4 bytes, and then itself."""
 
     graph: Graph
     path: str
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What it answers."""
+    """What it answers: a line of JSON."""
 
     key: str
     error: str
@@ -63,7 +63,8 @@ class Compiler:
         try:
             helper = self._start()
             assert helper.stdin is not None
-            helper.stdin.write(msgspec.json.encode(Job(graph, str(path))) + b"\n")
+            job = msgspec.msgpack.encode(Job(graph, str(path)))  # JSON has no infinity
+            helper.stdin.write(len(job).to_bytes(4, "little") + job)
             helper.stdin.flush()
         except OSError as error:
             self._failed[key] = f"the compiler cannot be started: {error}"
@@ -159,7 +160,7 @@ def load(path: Path) -> Runner:
     import torch
     from torch._inductor import aoti_load_package
 
-    run: Any = aoti_load_package(str(path)).loader.boxed_run  # type: ignore[attr-defined]
+    run: Any = aoti_load_package(str(path)).loader.boxed_run
     tensor, double = torch.tensor, torch.float64
 
     def runner(tensors: list[Any], numbers: Sequence[float]) -> Sequence[Any]:

@@ -45,7 +45,7 @@ class Graph(msgspec.Struct, frozen=True):
     @property
     def key(self) -> str:
         """A name that equal graphs have in common, in every run."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:24]
+        return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()[:24]
 
 
 @dataclasses.dataclass

@@ -16,6 +16,8 @@ from gt.transport.protocol import GetData, LocalInstruction, Op, WorkerHotPathEn
 
 SHORTEST = 4
 """How many ops a sequence has at least: fewer are not worth it."""
+LONG_ENOUGH = 16
+"""What is repeated and shorter than this becomes one sequence several times over."""
 LONGEST = 8192
 """How many it has at most."""
 
@@ -31,8 +33,10 @@ _WHICH = 1 << 12
 
 @dataclass(frozen=True)
 class Step:
-    """One op of a sequence. An input is the result of the step of that number or, below 0, from outside: -1 is
-    the first tensor from outside, -2 the second."""
+    """One op of a sequence.
+
+    An input is the result of the step of that number or, below 0, from outside: -1 is the first such tensor.
+    """
 
     op: str
     inputs: Refs
@@ -82,7 +86,7 @@ class HotPathDetector:
         self._place = 0
         self._slot = -1
         self._local: dict[int, int] = {}
-        self._missed_id = ""
+        self._prefix: list[Op] = []
         self._total = self._hot = 0
         self.marked: list[int] = []
         """Where in what `feed` returned last the marks are."""
@@ -107,52 +111,38 @@ class HotPathDetector:
         out: list[Any] = []
         append = out.append
         marked = self.marked = []
-        current, local = self._current, self._local
+        current = self._current
+        cmd: Any
         for cmd in instructions:
             kind = type(cmd)
             if kind is Op:
+                if current is not None and (refs := self._refs(cmd)) is not None:
+                    step = current.steps[self._place]
+                    if cmd.op != step.op or refs != step.inputs or not alike(cmd.attrs, step.attrs):
+                        current = self._missed(cmd, refs, out)
                 if current is None:
                     current = self._begin(cmd, out)
                     if current is None:
                         append(cmd)
                         self._learn(cmd)
                         continue
-                    local = self._local
-                step = current.steps[self._place]
-                for i in cmd.inputs:
-                    if i not in local:
-                        local[i] = self._slot
-                        self._slot -= 1
-                refs = tuple([local[i] for i in cmd.inputs])
-                if cmd.op != step.op or refs != step.inputs or not alike(cmd.attrs, step.attrs):
-                    current = self._missed(cmd, refs)
-                    if current is None:
-                        marked.append(len(out))
-                        append(WorkerHotPathEnd(self._missed_id, False))
-                        self._forget_place()
-                        append(cmd)
-                        self._learn(cmd)
-                        continue
-                place = self._place
-                local[cmd.result] = place
                 append(cmd)
-                self._place = place = place + 1
-                if place == len(current.steps):
+                self._local[cmd.result] = self._place
+                self._prefix.append(cmd)
+                self._place += 1
+                if self._place == len(current.steps):
                     marked.append(len(out))
                     append(WorkerHotPathEnd(current.id, True))
                     current.hits += 1
-                    self._hot += place
+                    self._hot += self._place
                     current = self._current = None
             elif kind is int:
                 self._mentioned.pop(cmd, None)
                 append(cmd)
             elif kind is GetData:
                 if current is not None:
-                    marked.append(len(out))
-                    append(WorkerHotPathEnd(current.id, False))
-                    current.misses += 1
-                    current = self._current = None
-                    self._forget_place()
+                    self._end(out)
+                    current = None
                 append(cmd)
                 self._break()
             else:
@@ -162,8 +152,8 @@ class HotPathDetector:
 
     def give_up(self) -> None:
         """What was predicted will not be waited for."""
-        self._current = None
-        self._forget_place()
+        if self._current is not None:
+            self._end([])
 
     # --- prediction ---
 
@@ -173,20 +163,28 @@ class HotPathDetector:
         if not known:
             return None
         for sequence in known:
+            self._local, self._slot = {}, -1
             first = sequence.steps[0]
-            if len(first.inputs) == len(cmd.inputs) and alike(cmd.attrs, first.attrs):
-                self._current, self._place, self._slot, self._local = sequence, 0, -1, {}
+            if self._refs(cmd) == first.inputs and alike(cmd.attrs, first.attrs):
+                self._current, self._place, self._prefix = sequence, 0, []
                 self.marked.append(len(out))
                 out.append(WorkerHotPathStart(sequence.id))
                 return sequence
         return None
 
-    def _missed(self, cmd: Op, refs: Refs) -> HotSequence | None:
-        """Another sequence that began alike, and goes on with this op."""
+    def _refs(self, cmd: Op) -> Refs:
+        """An op's inputs as a sequence calls them."""
+        local = self._local
+        for i in cmd.inputs:
+            if i not in local:
+                local[i] = self._slot
+                self._slot -= 1
+        return tuple([local[i] for i in cmd.inputs])
+
+    def _missed(self, cmd: Op, refs: Refs, out: list[Any]) -> HotSequence | None:
+        """Another sequence that began alike, and goes on with this op; if there is none, the end."""
         assert self._current is not None
         current, place = self._current, self._place
-        current.misses += 1
-        self._missed_id = current.id
         for other in self._starts[current.steps[0].op]:
             if other is current or len(other.steps) <= place:
                 continue
@@ -199,12 +197,18 @@ class HotPathDetector:
             ):
                 self._current = other
                 return other
-        self._current = None
+        self._end(out)
         return None
 
-    def _forget_place(self) -> None:
-        """Begin to learn anew: what was predicted was not looked at closely."""
-        self._period = self._run = 0
+    def _end(self, out: list[Any]) -> None:
+        """Something else came than was predicted. What did come is learnt now."""
+        assert self._current is not None
+        self.marked.append(len(out))
+        out.append(WorkerHotPathEnd(self._current.id, False))
+        self._current.misses += 1
+        self._current = None
+        for cmd in self._prefix:
+            self._learn(cmd)
 
     def _break(self) -> None:
         """Data is asked for: no sequence goes on beyond that."""
@@ -231,8 +235,8 @@ class HotPathDetector:
         period = self._period
         if period and _same(history[now - period], token):
             self._run += 1
-            if self._run >= period >= self._shortest:
-                self._commit(period)
+            if self._run >= period and self._run >= LONG_ENOUGH:
+                self._commit(period * -(-LONG_ENOUGH // period))
         else:
             before = self._at.get(key, -1)
             self._period = now - before if before >= 0 and now - before <= self._longest else 0
@@ -248,7 +252,7 @@ class HotPathDetector:
         self._period = self._run = 0
 
     def _commit(self, period: int) -> None:
-        """The last tokens were the same as those before: they are one or several sequences, cut where it pays."""
+        """The last tokens are the same as those before: one sequence or several, cut where it pays."""
         cycle = self._history[-period:]
         for start, end in _cuts(cycle):
             steps = _steps([cycle[n % period] for n in range(start, end)])

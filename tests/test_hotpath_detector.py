@@ -1,0 +1,243 @@
+"""The detector finds what a stream repeats, whatever the tensors are called, and changes nothing else."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from gt.transport.protocol import GetData, Op, Site, WorkerHotPathEnd, WorkerHotPathStart
+from gt.worker.hotpath_detector import HotPathDetector, HotSequence
+
+
+class Stream:
+    """Writes instructions with numbers as a client gives them."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Any] = []
+        self._ids = itertools.count(100)
+
+    def op(self, name: str, *inputs: int, **attrs: Any) -> int:
+        result = next(self._ids)
+        self.instructions.append(Op(result, name, inputs, attrs or None, 0))
+        return result
+
+    def free(self, tensor: int) -> None:
+        self.instructions.append(tensor)
+
+    def fetch(self, tensor: int) -> None:
+        self.instructions.append(GetData(0, tensor))
+
+
+def without_marks(instructions: list[Any]) -> list[Any]:
+    return [one for one in instructions if not isinstance(one, WorkerHotPathStart | WorkerHotPathEnd)]
+
+
+def complete(detector: HotPathDetector, marked: list[Any]) -> Iterator[tuple[HotSequence, list[Op]]]:
+    """Each sequence that came whole, with the ops between its marks."""
+    ops: list[Op] | None = None
+    for one in marked:
+        if isinstance(one, WorkerHotPathStart):
+            assert ops is None
+            ops = []
+        elif isinstance(one, WorkerHotPathEnd):
+            assert ops is not None
+            if one.complete:
+                yield detector.sequences[one.sequence], ops
+            ops = None
+        elif isinstance(one, Op) and ops is not None:
+            ops.append(one)
+
+
+def agrees(sequence: HotSequence, ops: list[Op]) -> bool:
+    """Whether ops are a sequence, up to the names of tensors: by following each by itself."""
+    names: dict[int, int] = {}
+    for place, (step, op) in enumerate(zip(sequence.steps, ops, strict=True)):
+        if step.op != op.op or len(step.inputs) != len(op.inputs):
+            return False
+        for ref, tensor in zip(step.inputs, op.inputs, strict=True):
+            if ref < 0 and -ref - 1 == sum(name < 0 for name in names.values()) and tensor not in names:
+                names[tensor] = ref
+            if names.get(tensor) != ref:
+                return False
+        names[op.result] = place
+    return True
+
+
+def repeated(body: Callable[[Stream, int], object], times: int = 40) -> tuple[HotPathDetector, list[Any]]:
+    """A detector, and what it makes of a loop."""
+    stream = Stream()
+    for n in range(times):
+        body(stream, n)
+    detector = HotPathDetector()
+    marked = detector.feed(stream.instructions)
+    assert without_marks(marked) == stream.instructions
+    assert all(agrees(sequence, ops) for sequence, ops in complete(detector, marked))
+    return detector, marked
+
+
+def chain(stream: Stream, n: int, length: int = 20, **attrs: Any) -> int:
+    x = stream.op("relu", 1)
+    for k in range(length):
+        x = stream.op(f"op{k}", x, 2, **attrs)
+    return x
+
+
+def test_a_loop_becomes_one_sequence():
+    detector, marked = repeated(chain)
+    assert [len(sequence) for sequence in detector.sequences.values()] == [21]
+    assert len(list(complete(detector, marked))) >= 35
+
+
+def test_what_a_step_hands_to_the_next_is_from_outside():
+    carried = [7, 8]
+
+    def step(stream: Stream, n: int) -> None:
+        x = chain(stream, n)
+        for k in range(2):
+            new = stream.op("weighted_sum", carried[k], x, y_scale=-0.01)
+            stream.free(carried[k])
+            carried[k] = new
+        stream.free(x)
+
+    detector, marked = repeated(step)
+    (sequence,) = detector.sequences.values()
+    assert len(sequence) == 23
+    assert min(min(step.inputs, default=0) for step in sequence.steps) == -4
+    assert len(list(complete(detector, marked))) >= 35
+
+
+@pytest.mark.parametrize("name", ["scalar", "rate", "seed"])
+def test_fractions_and_seeds_may_differ(name: str):
+    def step(stream: Stream, n: int) -> None:
+        attrs: dict[str, Any] = {name: n if name == "seed" else 0.1 * n}
+        chain(stream, n, **attrs)
+
+    detector, marked = repeated(step)
+    assert len(detector.sequences) == 1
+    assert len(list(complete(detector, marked))) >= 35
+
+
+def test_structural_attributes_may_not():
+    detector, _ = repeated(lambda stream, n: chain(stream, n, dim=n))
+    assert not detector.sequences
+
+
+def test_data_flow_that_differs_is_another_sequence():
+    def step(stream: Stream, n: int) -> None:
+        x = [stream.op("relu", 1) for _ in range(20)]
+        stream.op("add", x[n % 7], x[0])
+
+    detector, marked = repeated(step, 60)
+    assert all(len(sequence) != 21 for sequence, _ in complete(detector, marked))
+
+
+def test_when_tensors_are_freed_does_not_matter():
+    def step(stream: Stream, n: int) -> None:
+        x = stream.op("relu", 1)
+        for k in range(20):
+            new = stream.op(f"op{k}", x)
+            if (n + k) % 3:
+                stream.free(x)
+            x = new
+
+    detector, _ = repeated(step)
+    assert len(detector.sequences) == 1
+
+
+def test_a_fetch_ends_a_sequence():
+    def step(stream: Stream, n: int) -> None:
+        first = chain(stream, n, 10)
+        stream.fetch(first)
+        chain(stream, n, 15)
+
+    detector, _ = repeated(step)
+    # From one fetch to the next: the rest of a step and the beginning of the next one.
+    assert [len(sequence) for sequence in detector.sequences.values()] == [27]
+
+
+def test_an_unexpected_fetch_gives_up_what_was_predicted():
+    stream = Stream()
+    for n in range(20):
+        chain(stream, n)
+    detector = HotPathDetector()
+    detector.feed(stream.instructions)
+    again = Stream()
+    x = again.op("relu", 1)
+    again.fetch(x)
+    marked: list[Any] = detector.feed(again.instructions)
+    assert [type(one) for one in marked] == [WorkerHotPathStart, Op, WorkerHotPathEnd, GetData]
+    assert marked[2].complete is False
+
+
+def test_two_loops_in_turn_are_both_known_once_learnt():
+    def other(stream: Stream) -> None:
+        x = stream.op("relu", 1)
+        for k in range(25):
+            x = stream.op(f"other{k}", x)
+
+    stream = Stream()
+    for part in range(12):
+        for n in range(6):
+            chain(stream, n) if part % 2 else other(stream)
+    detector = HotPathDetector()
+    marked = detector.feed(stream.instructions)
+    lengths = [len(sequence) for sequence, _ in complete(detector, marked)]
+    assert {21, 26} <= set(lengths)
+    tail = lengths[-12:]
+    assert tail.count(21) + tail.count(26) == 12
+
+
+def test_short_loops_become_one_sequence_several_times_over():
+    detector, _ = repeated(lambda stream, n: stream.op("add", 1, 2), 100)
+    (sequence,) = detector.sequences.values()
+    assert len(sequence) == 16
+
+
+def test_it_can_be_switched_off():
+    stream = Stream()
+    for n in range(20):
+        chain(stream, n)
+    assert HotPathDetector(enabled=False).feed(stream.instructions) == stream.instructions
+
+
+def test_instructions_may_come_one_at_a_time():
+    stream = Stream()
+    for n in range(30):
+        chain(stream, n)
+    together, apart = HotPathDetector(), HotPathDetector()
+    marked = together.feed(stream.instructions)
+    assert [out for one in stream.instructions for out in apart.process(one)] == marked
+    assert together.get_stats() == apart.get_stats()
+    assert together.get_stats()["hot_instructions"] > 500
+
+
+OPS = st.tuples(st.sampled_from(["add", "mul", "relu", "sum"]), st.lists(st.integers(0, 5), max_size=2))
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.lists(OPS, min_size=1, max_size=12), min_size=1, max_size=3),
+    st.randoms(use_true_random=False),
+)
+def test_generated_loops_pass_unchanged_and_what_is_marked_is_what_it_says(bodies: list, random: Any):
+    stream = Stream()
+    recent = [0, 1, 2, 3, 4, 5]
+    for _ in range(60):
+        for name, inputs in random.choice(bodies) if random.random() < 0.2 else bodies[0]:
+            recent.append(stream.op(name, *[recent[-1 - back] for back in inputs]))
+        if random.random() < 0.1:
+            stream.fetch(recent[-1])
+        if random.random() < 0.1:
+            stream.instructions.append(Site(1, "x.py:1"))
+    detector = HotPathDetector()
+    marked = []
+    rest = stream.instructions
+    while rest:
+        n = random.randint(1, 40)
+        marked += detector.feed(rest[:n])
+        rest = rest[n:]
+    assert without_marks(marked) == stream.instructions
+    assert all(agrees(sequence, ops) for sequence, ops in complete(detector, marked))
