@@ -28,7 +28,7 @@ class LocalProcesses:
         self._folder = Path(tempfile.mkdtemp(prefix="gt-", dir=None if roomy else "/tmp"))
         self.address = f"ipc://{self._folder}/server"
         common = ["--address", self.address, "--parent", str(os.getpid())]
-        threads = str(max(1, (os.cpu_count() or 1) // workers))
+        threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // workers))
         server = [*common, "--expect-workers", str(workers), *_flags(dispatcher_modifiers)]
         worker = [*common, "--engine", engine, "--threads", threads, *_flags(worker_modifiers)]
         self._processes = [self._start("gt.server", *server)]
