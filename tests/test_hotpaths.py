@@ -1,0 +1,276 @@
+"""What a program repeats runs compiled, and gives what it gave before."""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gt
+from examples import train_transformer
+from gt.client import Client, session
+from gt.ops import TABLE
+from gt.server.local import LocalConnection, LocalServer
+from gt.transport.protocol import Op
+from gt.worker.graph import Graph, function_of, layout_of
+from gt.worker.hotpath_detector import HotSequence, Step
+from tests.programs import run_python
+from tests.samples import SAMPLES, Sample
+
+PATIENCE = 240.0
+"""Seconds that a compiler may take here."""
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled once for all tests of a process."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def hot(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[LocalServer]:
+    """A server in this process that compiles what it can as soon as it can."""
+    monkeypatch.setenv("GT_AUTO_COMPILE", "1")
+    monkeypatch.setenv("GT_COMPILE_AFTER", "0")
+    monkeypatch.setenv("GT_CACHE_DIR", str(cache))
+    server = LocalServer()
+    client = Client(LocalConnection(server))
+    monkeypatch.setattr(session, "_current", client)
+    yield server
+    client.close()
+    server.worker.hot_paths.compiler.close()
+
+
+def stats(server: LocalServer) -> dict[str, Any]:
+    gt.client.session.current().flush()
+    return server.worker.get_stats()
+
+
+def compiled(server: LocalServer) -> None:
+    """Wait until everything that was asked for is compiled."""
+    gt.client.session.current().flush()
+    assert server.worker.hot_paths.compiler.wait(PATIENCE)
+
+
+# --- graphs ---
+
+
+class Recorder:
+    """Remembers the ops that pass."""
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+
+    def process(self, cmd: Any) -> Iterator[Any]:
+        if isinstance(cmd, Op):
+            self.ops.append(cmd)
+        yield cmd
+
+    def get_stats(self) -> dict[str, Any]:
+        return {}
+
+
+def sequence_of(ops: list[Op]) -> HotSequence:
+    names: dict[int, int] = {}
+    steps = []
+    for place, op in enumerate(ops):
+        for tensor in op.inputs:
+            names.setdefault(tensor, -1 - sum(name < 0 for name in names.values()))
+        steps.append(Step(op.op, tuple(names[tensor] for tensor in op.inputs), op.attrs))
+        names[op.result] = place
+    return HotSequence(steps)
+
+
+@pytest.mark.parametrize(
+    "sample",
+    SAMPLES,
+    ids=lambda sample: f"{sample.op}-{sample.name}" if hasattr(sample, "name") else sample.op,
+)
+def test_a_graph_of_an_op_computes_what_the_op_does(monkeypatch: pytest.MonkeyPatch, sample: Sample):
+    monkeypatch.setenv("GT_AUTO_COMPILE", "0")
+    server, recorder = LocalServer(), Recorder()
+    client = Client(LocalConnection(server), [recorder])
+    monkeypatch.setattr(session, "_current", client)
+    inputs = [gt.from_numpy(array) for array in sample.arrays]
+    result = sample.call(*inputs)
+    client.flush()
+    ops, values = recorder.ops, next(iter(server.worker.spaces.values())).values
+    last = {place for place, op in enumerate(ops) if op.result in values}
+    functions = server.worker.engine.functions
+    sequence = sequence_of(ops)
+    layout = layout_of(sequence, functions)
+    outputs = tuple(n for n, place in enumerate(layout.places) if place in last)
+    given = []
+    for place, k in layout.outside:
+        op = ops[place]
+        if k >= 0:
+            given.append(values[op.inputs[k]])
+        elif k == -1:
+            given.append(server.worker.engine.run(op.op, [], op.attrs))
+        else:
+            draw: Any = functions[op.op]
+            assert op.attrs is not None
+            given.append(draw.draw(tuple(values[op.inputs[0]].shape), **op.attrs))
+    graph = Graph(
+        nodes=tuple(layout.nodes),
+        inputs=tuple((tuple(value.shape), str(value.dtype)) for value in given),
+        outputs=outputs,
+        numbers=len(layout.numbers),
+    )
+    numbers = torch.tensor([ops[place].attrs[name] for place, name in layout.numbers], dtype=torch.float64)  # type: ignore[index]
+    computed = function_of(graph, functions)(*given, numbers)
+    assert len(computed) == len(outputs)
+    for n, value in zip(outputs, computed, strict=True):
+        expected = values[ops[layout.places[n]].result]
+        assert value.dtype == expected.dtype
+        torch.testing.assert_close(value, expected, equal_nan=True)
+    del result
+    client.close()
+
+
+# --- loops, really compiled ---
+
+
+def mlp(batches: int, batch: int = 16, dropout: bool = True) -> list[float]:
+    """Losses of a small network: Adam, dropout, a learning rate that changes, a fetch now and then."""
+    gt.manual_seed(3)
+    rng = np.random.default_rng(0)
+    layers = [gt.nn.Linear(20, 32), gt.nn.ReLU(), gt.nn.Dropout(0.3 if dropout else 0.0), gt.nn.Linear(32, 5)]
+    model = gt.nn.Sequential(*layers)
+    optimizer = gt.optim.Adam(model.parameters(), lr=0.01)
+    losses = []
+    for n in range(batches):
+        x = gt.from_numpy(rng.standard_normal((batch, 20), np.float32))
+        y = gt.from_numpy(rng.integers(0, 5, batch))
+        optimizer.param_groups[0]["lr"] = 0.01 / (1 + n // 10)
+        optimizer.zero_grad()
+        loss = gt.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item() if n % 5 == 4 else loss)
+    return [float(loss) for loss in losses]
+
+
+def eagerly(monkeypatch: pytest.MonkeyPatch, program: Any) -> Any:
+    """What a program gives with hot paths off."""
+    monkeypatch.setenv("GT_AUTO_COMPILE", "0")
+    before = session._current
+    client = Client(LocalConnection(LocalServer()))
+    monkeypatch.setattr(session, "_current", client)
+    result = program()
+    client.close()
+    monkeypatch.setattr(session, "_current", before)
+    return result
+
+
+def test_a_training_loop_runs_compiled_and_gives_the_same(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
+    mlp(12)
+    compiled(hot)
+    before = stats(hot)
+    ours = mlp(30)
+    after = stats(hot)
+    assert after["failed_compilations"] == {}
+    assert after["compiled"] >= 1
+    assert after["replays"] - before["replays"] >= 20, "a learning rate that changes stays hot"
+    np.testing.assert_allclose(ours, eagerly(monkeypatch, lambda: mlp(30)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_loop_that_changes_its_shape_goes_on_eagerly(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
+    def program() -> list[float]:
+        return mlp(12) + mlp(8, batch=7) + mlp(12)
+
+    mlp(12)
+    compiled(hot)
+    ours = program()
+    assert stats(hot)["replays"] > 0
+    np.testing.assert_allclose(ours, eagerly(monkeypatch, program), rtol=1e-4, atol=1e-5)
+
+
+def test_a_transformer_runs_compiled_and_gives_the_same(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
+    train_transformer.train(gt, steps=8)
+    compiled(hot)
+    _, ours = train_transformer.train(gt, steps=20)
+    found = stats(hot)
+    assert found["failed_compilations"] == {}
+    assert found["replays"] >= 15
+    _, theirs = eagerly(monkeypatch, lambda: train_transformer.train(gt, steps=20))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_the_second_run_of_a_program_finds_what_the_first_compiled(hot: LocalServer, cache: Path):
+    mlp(12)
+    compiled(hot)
+    code = (
+        "import gt\nfrom tests.test_hotpaths import mlp\nmlp(30)\n"
+        "print(next(iter(gt.client.session.current().get_stats().values())))"
+    )
+    environment = {**os.environ, "GT_COMPILE_AFTER": "0", "GT_CACHE_DIR": str(cache)}
+    said = eval(run_python("-c", code, environment=environment).stdout)
+    assert said["from_cache"] >= 1
+    assert said["replays"] > 10
+
+
+def test_a_compiler_that_fails_is_asked_once_and_the_program_goes_on(
+    hot: LocalServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CXX", "/nowhere/no-compiler")
+    ours = mlp(12, batch=5)
+    compiled(hot)
+    again = mlp(30, batch=5)
+    found = stats(hot)
+    assert len(found["failed_compilations"]) >= 1
+    assert found["replays"] == 0
+    assert ours == again[:12]
+
+
+def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
+    mlp(12)
+    x = gt.from_numpy(np.ones((16, 20), np.float32))
+    layer = gt.nn.Linear(20, 32)
+    y = layer(x)
+    gt.client.session.current().flush()
+    hot.worker.settle()
+    space = next(iter(hot.worker.spaces.values()))
+    assert space.held is None
+    assert y._value.id in space.values
+
+
+# --- the log, and the settings ---
+
+
+def test_the_log_shows_where_hot_paths_begin_and_end(tmp_path: Path):
+    log = tmp_path / "gt.log"
+    code = "from tests.test_hotpaths import mlp\nmlp(20)"
+    run_python("-c", code, environment={**os.environ, "GT_INSTRUCTION_LOG": str(log)})
+    lines = log.read_text().splitlines()
+    starts = [line for line in lines if "| WorkerHotPathStart " in line]
+    ends = [line for line in lines if re.search(r"\| WorkerHotPathEnd .*complete=True", line)]
+    assert starts
+    assert ends
+    assert len([line for line in lines if "RECV " in line and "op=linear" in line]) >= 40
+
+
+def test_hot_paths_can_be_switched_off(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GT_AUTO_COMPILE", "0")
+    server = LocalServer()
+    assert server.worker._hot is False
+    assert "hot_sequences" not in server.worker.get_stats()
+
+
+def test_time_is_not_spent_on_compiling_what_ran_only_briefly():
+    code = (
+        "import gt\nfrom tests.test_hotpaths import mlp\nmlp(20)\n"
+        "print(next(iter(gt.client.session.current().get_stats().values()))['compiling'])"
+    )
+    start = time.monotonic()
+    assert run_python("-c", code).stdout.strip() == "0"
+    assert time.monotonic() - start < 120
+
+
+assert TABLE
