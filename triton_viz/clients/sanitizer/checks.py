@@ -9,7 +9,7 @@ from triton_viz.core.data import TensorInfo
 from triton_viz.core.grid.affine import Box
 from triton_viz.core.grid.memory import Mask
 from triton_viz.core.grid.value import Value
-from triton_viz.core.places import elements_of, reach
+from triton_viz.core.places import are_elements, elements_of, is_dense, reach
 from triton_viz.dsls.base import Accessed
 
 _NULL = 4096
@@ -31,18 +31,6 @@ class Wrong:
     elements: int
     lanes: np.ndarray | None
     """Which lanes do so; None: all that are active, as they do the same."""
-
-
-def is_dense(tensor: TensorInfo) -> bool:
-    """Whether every place from a tensor's first element to its last is one of its elements."""
-    reached = 1
-    for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
-        if size == 1 or stride == 0:
-            continue
-        if stride > reached:
-            return False
-        reached += stride * (size - 1)
-    return True
 
 
 def is_broadcast(tensor: TensorInfo) -> bool:
@@ -136,8 +124,8 @@ def _inside(block: Block, tensors: list[TensorInfo]) -> np.ndarray:
         distance = block.addresses - first
         inside = (distance >= 0) & (distance + block.width <= last - first)
         if not is_dense(tensor):
-            for byte in {0, block.width - 1}:
-                inside &= tensor.elements((distance + byte) // tensor.itemsize) >= 0
+            for byte in {*range(0, block.width, tensor.itemsize), block.width - 1}:
+                inside[inside] = are_elements(tensor, (distance[inside] + byte) // tensor.itemsize)
         found |= inside
     return found
 

@@ -279,7 +279,7 @@ class Sanitizer(Client):
             kind=kind,
             lane=0,
             address=witness.address,
-            tensor=self._tensors.get(verdict.tensor.split(", ")[0]),
+            tensor=self._tensors.get(witness.tensor),
             elements=1,
             lanes=None,
         )

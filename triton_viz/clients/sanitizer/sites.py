@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable
 
-from triton_viz.clients.sanitizer.symbolic.analysis import AccessVerdict, Analysis
+from triton_viz.clients.sanitizer.symbolic.analysis import NEVER, AccessVerdict, Analysis
 from triton_viz.clients.utils import Columns
 from triton_viz.core.data import Site
 
@@ -52,7 +52,7 @@ def known_spots(analysis: Analysis, tensors: Iterable[str]) -> dict[Spot, Known]
     names = set(tensors)
     found = {}
     for spot, verdicts in by_spot.items():
-        named = [tuple(verdict.tensor.split(", ")) for verdict in verdicts]
+        named = [tuple(v.tensor.split(", ")) for v in verdicts if v.reason != NEVER]
         clear = analysis.complete and all(name in names for one in named for name in one)
         found[spot] = Known(
             tensors=tuple(dict.fromkeys(name for one in named for name in one)) if clear else (),

@@ -90,6 +90,8 @@ def _by_constant(a: Sum, by: int) -> tuple[Sum, Sum]:
     if a.is_const:
         quotient = abs(a.const) // by * (1 if a.const >= 0 else -1)
         return number(quotient), number(a.const - quotient * by)
+    if a.const % by == 0 and not any(n % by for _, n in a.terms):
+        return Sum(a.const // by, tuple((one, n // by) for one, n in a.terms)), ZERO
     if a.low >= 0:
         # (by * x + rest) / by is x + rest / by if the rest is no less than zero.
         whole = Sum(a.const // by, tuple((one, n // by) for one, n in a.terms if n % by == 0))

@@ -1,0 +1,166 @@
+"""The sanitizer on kernels that nobody wrote, on views of all kinds: it finds what happens, and no more."""
+
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import triton_viz
+from tests import symbolic_programs as programs
+from tests.symbolic_programs import BLOCK, PROGRAMS, REACH, Touched, touched
+from triton_viz.clients.sanitizer import Sanitizer
+from triton_viz.clients.sanitizer.data import Verdict
+from triton_viz.core.data import Issue
+
+pytestmark = [
+    pytest.mark.usefixtures("no_launches"),
+    pytest.mark.filterwarnings("ignore:view is deprecated"),
+]
+
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "slice": lambda x: x[:23],
+    "long": lambda x: x[:400],
+    "steps": lambda x: x[:30:2],
+    "steps of three": lambda x: x[:3000:3],
+    "transposed": lambda x: x[:24].view(4, 6).T,
+    "columns": lambda x: x[:36].view(6, 6)[:, :4],
+    "columns transposed": lambda x: x[:36].view(6, 6)[:, :4].T,
+    "planes": lambda x: x[:60].view(3, 4, 5)[:, ::2, 1:3],
+    "broadcast": lambda x: x[:6].expand(4, 6),
+    "one for all": lambda x: x[:1].expand(40),
+    "columns for all": lambda x: x[:8].view(8, 1).expand(8, 5)[::2],
+    "windows": lambda x: x[:40].unfold(0, 3, 1),
+    "windows of steps": lambda x: x[:40:2].unfold(0, 3, 1),
+    "windows far apart": lambda x: x[:40].unfold(0, 3, 5),
+    "strides that are no multiples": lambda x: x.as_strided((5, 4), (6, 4), x.storage_offset()),
+    "one element": lambda x: x[0],
+    "empty": lambda x: x[:0],
+    "empty rows": lambda x: x[:30].view(5, 6)[:, 2:2],
+}
+
+
+class Found(NamedTuple):
+    """Where something is wrong, and in what way."""
+
+    kind: str
+    access: str
+    line: int
+
+
+class Share(NamedTuple):
+    """Who does it, and how often."""
+
+    first: tuple[int, int, int]
+    programs: int
+    elements: int
+
+
+def oracle(real: set[Touched], view: torch.Tensor) -> dict[Found, Share]:
+    """What of everything touched is wrong, found one address at a time."""
+    width = view.element_size()
+    places = {0}
+    for size, stride in zip(view.shape, view.stride(), strict=True):
+        places = {place + i * stride * width for place in places for i in range(size)}
+    wrong: dict[Found, list[Touched]] = {}
+    stored: dict[tuple[int, int], list[Touched]] = {}
+    for one in real:
+        if one.offset not in places:
+            wrong.setdefault(Found("out of bounds", one.kind, one.line), []).append(one)
+        elif one.kind == "store":
+            stored.setdefault((one.line, one.offset), []).append(one)
+    if 0 in [stride for size, stride in zip(view.shape, view.stride(), strict=True) if size > 1]:
+        for (line, _), ones in stored.items():
+            if len({one.program for one in ones}) > 1 or len({one.iterations for one in ones}) < len(ones):
+                wrong.setdefault(Found("broadcast store", "store", line), []).extend(ones)
+    return {
+        found: Share(min(one.program for one in ones), len({one.program for one in ones}), len(ones))
+        for found, ones in wrong.items()
+    }
+
+
+def sanitized(client: Sanitizer, kernel: Any, arguments: dict[str, Any]) -> list[Any]:
+    """The records of a launch with a sanitizer."""
+    triton_viz.trace(client)(kernel)[(PROGRAMS,)](**arguments)
+    return triton_viz.launches.pop().records
+
+
+def share(issue: Issue) -> Share:
+    """What a message says of all programs."""
+    text = re.search(r"In all, ([\d,]+) elements of (?:([\d,]+) programs|this program)", issue.message)
+    elements, count = (text[1], text[2] or "1") if text else ("1", "1")
+    return Share(issue.program, int(count.replace(",", "")), int(elements.replace(",", "")))
+
+
+def found_in(records: list[Any]) -> dict[Found, Share]:
+    verbs = {"loads": "load", "stores": "store", "changes": "atomic"}
+    return {
+        Found(one.kind, verbs[one.message.split(") ")[1].split()[0]], one.call_path[-1].line): share(one)
+        for one in records
+        if isinstance(one, Issue) and one.verdict == "violation"
+    }
+
+
+def whole(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Memory from the middle of which views are taken, and data."""
+    memory = torch.arange(6 * REACH, dtype=torch.int32)
+    data = torch.randint(-3, 9, (PROGRAMS,), generator=torch.Generator().manual_seed(seed)).int()
+    return memory[REACH:], data
+
+
+def check(text: str, n: int, view: str, mode: str, seed: int) -> None:
+    """Compare what a sanitizer says of a kernel with what happens."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        kernel = programs.load(text, Path(folder))
+        memory, data = whole(seed)
+        x = VIEWS[view](memory)
+        arguments = {"x": x, "data": data, "n": n, "BLOCK": BLOCK}
+        # An empty tensor has no address: what is touched is told by one that begins at the same place.
+        real = touched(kernel, (PROGRAMS,), {**arguments, "x": x if x.numel() else memory[:1]}, "x")
+        expected = oracle(real, x)
+        patch.setattr(triton_viz.config, "sanitizer", "concrete" if mode == "concrete" else "symbolic")
+        patch.setattr(triton_viz.config, "vectorized", mode != "one at a time")
+        memory, data = whole(seed)
+        arguments |= {"x": VIEWS[view](memory), "data": data}
+        records = sanitized(Sanitizer(execute=mode != "only proved"), kernel, arguments)
+        found = found_in(records)
+        if mode != "only proved":
+            assert found.keys() == expected.keys()
+            for one, theirs in expected.items():
+                if one.kind == "out of bounds":
+                    assert found[one] == theirs, one
+            return
+        outside = {one for one in expected if one.kind == "out of bounds"}
+        assert found.keys() <= outside
+        undecided = [one for one in records if isinstance(one, Issue) and one.verdict == "undecided"]
+        open_lines = {one.call_path[-1].line for one in undecided}
+        if kernel.fn.__code__.co_firstlineno not in open_lines:  # else, all that was not come to
+            assert {one for one in outside - found.keys() if one.line not in open_lines} == set()
+            said = {
+                (one.access, one.call_path[-1].line)
+                for one in records
+                if isinstance(one, Verdict) and one.verdict == "ok"
+            }
+            assert not said & {(one.access, one.line) for one in outside}
+
+
+MODES = ["symbolic", "concrete", "one at a time", "only proved"]
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    programs.kernels(),
+    st.sampled_from([1, 3, 4, 9]),
+    st.sampled_from(list(VIEWS)),
+    st.sampled_from(MODES),
+    st.integers(0, 5),
+)
+def test_what_is_found_in_a_generated_kernel_is_what_each_address_shows(
+    text: str, n: int, view: str, mode: str, seed: int
+):
+    check(text, n, view, mode, seed)
