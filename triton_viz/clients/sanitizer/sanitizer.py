@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from triton_viz.clients.sanitizer import uninitialized, wrapping
-from triton_viz.clients.sanitizer.checks import Block, BroadcastStores, Wrong, check, is_broadcast
+from triton_viz.clients.sanitizer.checks import Block, BroadcastStores, Given, Wrong, check, is_broadcast
 from triton_viz.clients.sanitizer.data import Verdict
 from triton_viz.clients.sanitizer.issues import Context, Finding, issue_of, undecided
 from triton_viz.clients.sanitizer.sites import Known, Spot, known_spots
@@ -103,6 +103,7 @@ class Sanitizer(Client):
         """All arguments are known: look at the kernel before it runs."""
         numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_whole(arg)}
         self._context = Context(grid, numbers)
+        self._given = Given(list(self._tensors.values()), numbers.values())
         self._analysis = self._analyze(grid)
         self._spots = known_spots(self._analysis, self._tensors)
         for spot, known in self._spots.items():
@@ -169,7 +170,7 @@ class Sanitizer(Client):
         mask, found = accessed.mask, []
         tensors = [self._tensors[name] for name in known.tensors]
         if not known.proved:
-            mask, found = check(accessed, tensors, self._context.scalars.values())
+            mask, found = check(accessed, tensors, self._given)
         broadcast = [tensor for tensor in tensors if access == "store" and is_broadcast(tensor)]
         if broadcast or self._fresh:
             block = Block(accessed.pointers, mask, accessed.width)

@@ -2,7 +2,7 @@
 
 While somebody watches, `torch.empty` and its relatives fill what they give with a pattern. An element was
 never written if the pattern is still there, no PyTorch operation has changed its tensor, and no kernel has
-stored to it.
+stored to it. A few bytes may be like the pattern by chance: so many in a row are not.
 """
 
 import dataclasses
@@ -17,7 +17,10 @@ import torch
 from triton_viz.core.attributes import set_attributes
 from triton_viz.core.data import TensorInfo
 
-_PATTERN = 0xCB
+_RUN = 8
+"""Of so many bytes in a row, one would have been different if somebody had written them."""
+_MULTIPLIER = 0x9E3779B97F4A7C15
+"""Its multiples look random in their upper bits."""
 _FACTORIES = [
     (torch, "empty"),
     (torch, "empty_like"),
@@ -28,6 +31,13 @@ _FACTORIES = [
 ]
 
 
+def _pattern(size: int) -> np.ndarray:
+    """Bytes that nobody writes."""
+    return (np.arange(1, size + 1, dtype=np.uint64) * np.uint64(_MULTIPLIER) >> np.uint64(56)).astype(
+        np.uint8
+    )
+
+
 @dataclasses.dataclass
 class Fresh:
     """A storage that was empty when it was given out."""
@@ -36,16 +46,27 @@ class Fresh:
     end: int
     version: int
     """PyTorch's count of changes to the tensor."""
-    written: np.ndarray
-    """For each byte, whether a kernel stored to it."""
+    empty: np.ndarray
+    """For each byte, whether nobody has written to it."""
     data: np.ndarray
     """The bytes as they are now."""
+
+    def look(self) -> None:
+        """Find out what was written since the last look, by whoever asked neither us nor PyTorch."""
+        same = self.data == _pattern(len(self.data))
+        # What a kernel wrote is no evidence: between two elements of its there may be one that nobody wrote.
+        row = np.concatenate([[False], same | ~self.empty, [False]])
+        begins, ends = np.flatnonzero(row[1:] != row[:-1]).reshape(-1, 2).T
+        long = np.zeros(len(same) + 1, np.int8)
+        enough = ends - begins >= min(_RUN, len(same))
+        long[begins[enough]], long[ends[enough]] = 1, -1
+        self.empty &= same & (np.cumsum(long[:-1], dtype=np.int8) == 1)
 
     def mark(self, addresses: np.ndarray, width: int) -> None:
         """These were stored to."""
         here = addresses[(addresses >= self.start) & (addresses + width <= self.end)] - self.start
         for byte in range(width):
-            self.written[here + byte] = True
+            self.empty[here + byte] = False
 
     def unwritten(self, addresses: np.ndarray, width: int) -> np.ndarray:
         """Which of these elements nobody wrote."""
@@ -53,7 +74,7 @@ class Fresh:
         at = np.where(inside, addresses - self.start, 0)
         found = inside.copy()
         for byte in range(width):
-            found &= ~self.written[at + byte] & (self.data[at + byte] == _PATTERN)
+            found &= self.empty[at + byte]
         return found
 
 
@@ -104,8 +125,8 @@ def _note(tensor: torch.Tensor) -> None:
     if not size or start in _fresh:
         return
     data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
-    data[:] = _PATTERN
-    _fresh[start] = Fresh(start, start + size, tensor._version, np.zeros(size, bool), data)
+    data[:] = _pattern(size)
+    _fresh[start] = Fresh(start, start + size, tensor._version, np.ones(size, bool), data)
     weakref.finalize(tensor, _fresh.pop, start, None)
 
 
@@ -115,4 +136,6 @@ def fresh(tensor: torch.Tensor, info: TensorInfo) -> Fresh | None:
     if found is not None and (tensor.is_inference() or tensor._version != found.version):
         _fresh.pop(info.storage[0], None)
         return None
+    if found is not None:
+        found.look()
     return found

@@ -38,6 +38,10 @@ from triton_viz.core.places import axes_of, elements_of, is_dense
 BUDGET = 8.0
 """Seconds for all questions of one launch; what is left then is undecided."""
 _MOST_CASES = 16
+_COUNTING = ("wrap", "mul", "select", "min", "max")
+"""What is as wrong as what it is made of."""
+_SHRINKING = ("div", "shr")
+"""What a hash does, too: it is wrong only if it leads out of bounds."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +79,15 @@ class Decider:
 
     def locate(self, noted: Noted) -> AccessVerdict:
         """Whose pointers an access uses, without asking where they lead."""
-        names = dict.fromkeys(name for name, _, _ in self._cases(noted.address, noted.condition))
-        reason = "it was not asked" if names else NEVER
-        tensor = ", ".join(names) if all(names) else ""
-        return self._verdict(noted, {"verdict": "concrete", "reason": reason, "tensor": tensor})
+        cases = self._cases(noted.address, noted.condition)
+        names = dict.fromkeys(name for name, _, _ in cases)
+        found = {
+            "verdict": "concrete",
+            "reason": "it was not asked" if names else NEVER,
+            "tensor": ", ".join(names) if all(names) else "",
+            "may_wrap": any(_wraps(distance, _COUNTING + _SHRINKING) for _, distance, _ in cases),
+        }
+        return self._verdict(noted, found)
 
     def _verdict(self, noted: Noted, found: dict[str, Any]) -> AccessVerdict:
         return AccessVerdict(
@@ -146,11 +155,12 @@ class Decider:
         else:
             bad = _outside(distance, low, high - noted.width)
         result = self._ask(noted, distance, condition, bad, tensor)
-        result["may_wrap"] = any(one.op == "wrap" and one.args[2] for one in atoms_of(distance))
+        result["may_wrap"] = bool(_wraps(distance, _COUNTING + _SHRINKING))
         if result["verdict"] == "ok":
             result |= self._own_elements(noted, tensor, distance, condition)
         if result["verdict"] in ("ok", "violation"):
-            result |= self._overflow(noted, tensor, distance, condition)
+            outside = bad if result["verdict"] == "violation" else FALSE
+            result |= self._overflow(noted, tensor, distance, condition, outside)
         return result
 
     def _ask(
@@ -199,16 +209,23 @@ class Decider:
                 result |= found
         return result
 
-    def _overflow(self, noted: Noted, tensor: TensorInfo, distance: Sum, condition: Cond) -> dict[str, Any]:
+    def _overflow(
+        self, noted: Noted, tensor: TensorInfo, distance: Sum, condition: Cond, outside: Cond
+    ) -> dict[str, Any]:
         """A signed number in the address that wraps around, if that is certain."""
-        question = both(condition, _wrapping(distance))
-        if question is FALSE or unknowns(question):
-            return {}
-        try:
-            found = self._find(question)
-        except Unsolved:
-            return {}
-        return {} if found is None else {"overflow": self._witness(noted, found, distance, tensor)}
+        for question in (
+            both(condition, _wrapping(_wraps(distance))),
+            all_of([condition, outside, _wrapping(_wraps(distance, _COUNTING + _SHRINKING))]),
+        ):
+            if question is FALSE or unknowns(question):
+                continue
+            try:
+                found = self._find(question)
+            except Unsolved:
+                continue
+            if found is not None:
+                return {"overflow": self._witness(noted, found, distance, tensor)}
+        return {}
 
     def _find(self, question: Cond, timeout: float = TIMEOUT) -> dict[Atom, int] | None:
         if time.monotonic() > self._end:
@@ -258,11 +275,25 @@ def _no_element(tensor: TensorInfo, axes: list[tuple[int, int]], distance: Sum, 
     return any_of(bad)
 
 
-def _wrapping(distance: Sum) -> Cond:
-    """Where a signed number in an address does not fit its type."""
-    found = []
-    for one in atoms_of(distance):
+def _wrapping(wraps: list[Atom]) -> Cond:
+    """Where one of these numbers does not fit its type."""
+    return any_of([_outside(one.args[0], one.low, one.high) for one in wraps])
+
+
+def _wraps(distance: Sum, through: tuple[str, ...] = _COUNTING) -> list[Atom]:
+    """The signed numbers in an address that may wrap around.
+
+    What only a few bits or a rest are taken of does not count: that is a hash, and means to.
+    """
+    found: list[Atom] = []
+    todo, seen = [one for one, _ in distance.terms], set[Atom]()
+    while todo:
+        one = todo.pop()
+        if one in seen:
+            continue
+        seen.add(one)
         if one.op == "wrap" and one.args[2]:
-            inner = one.args[0]
-            found.append(_outside(inner, one.low, one.high))
-    return any_of(found) if found else FALSE
+            found.append(one)
+        if one.op in through:
+            todo += [inner for arg in one.args if isinstance(arg, Sum) for inner, _ in arg.terms]
+    return found
