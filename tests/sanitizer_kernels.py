@@ -294,3 +294,8 @@ def asserting(x):
 def adds_one(x, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(x + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
+
+
+@triton.jit
+def asserting_ones(x):
+    tl.device_assert(tl.load(x + tl.program_id(0)) == 1, "only ones")

@@ -13,7 +13,7 @@ from tests import sanitizer_kernels as kernels
 from triton_viz.clients import RaceDetector, Sanitizer, Tracer
 from triton_viz.clients.sanitizer.data import Verdict
 from triton_viz.core.data import Issue, Load, Store
-from triton_viz.errors import SanitizerError
+from triton_viz.errors import KernelError, SanitizerError
 
 pytestmark = pytest.mark.usefixtures("no_launches")
 
@@ -149,8 +149,14 @@ def test_a_grid_without_programs_touches_nothing(execute: bool):
 
 
 def test_an_error_of_the_kernel_is_the_users_and_the_next_launch_works():
-    with pytest.raises(Exception, match="only two"):
+    with pytest.raises(KernelError, match="only two"):
         run(kernels.asserting, (4,), zeros(4))
+    assert triton_viz.launches == []
+    # What was wrong before may be why.
+    with pytest.raises(KernelError, match="only ones"):
+        run(kernels.asserting_ones, (4,), torch.ones(3))
+    (launch,) = triton_viz.launches
+    assert [r.index for r in launch.records if isinstance(r, Issue)] == [(3,)]
     assert run(kernels.copy, (3,), zeros(10), zeros(10), 10, BLOCK=4) == []
 
 
@@ -420,9 +426,14 @@ def test_an_error_can_be_caught_and_launches_go_on():
     with pytest.raises(SanitizerError, match=r"sanitizer_kernels\.py:\d+.*x\[10\]") as error:
         kernel[(1,)](zeros(10), ints(1, 2, 10, 4), out, BLOCK=4)
     assert [issue.index for issue in error.value.issues] == [(10,)]
-    assert len(triton_viz.launches) >= 1
+    # The launch that failed is kept, too: its records say what was wrong.
+    assert [[r.index for r in launch.records if isinstance(r, Issue)] for launch in triton_viz.launches] == [
+        [],
+        [(10,)],
+    ]
     kernel[(1,)](torch.arange(10).int(), ints(1, 2, 3, 4), out, BLOCK=4)
     assert out.tolist() == [1, 2, 3, 4]
+    assert len(triton_viz.launches) == 3
     with pytest.raises(SanitizerError):
         run(kernels.copy_without_mask, (3,), zeros(10), zeros(10), 10, client=client, BLOCK=4)
 

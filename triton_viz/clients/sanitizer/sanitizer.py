@@ -89,6 +89,7 @@ class Sanitizer(Client):
         self._findings: dict[tuple[Spot, str], Finding] = {}
         self._broadcast = BroadcastStores()
         self._records = None
+        self._aborted = False
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """An argument of the launch."""
@@ -266,7 +267,8 @@ class Sanitizer(Client):
         return next((v.reason for v in known.verdicts if v.reason), self._analysis.reason)
 
     def _abort(self) -> None:
-        if self.abort_on_error and self._findings:
+        if self.abort_on_error and self._findings and not self._aborted:
+            self._aborted = True
             issues = [issue for issue in self._issues() if issue.verdict == "violation"]
             where = f"{issues[0].call_path[-1].file}:{issues[0].call_path[-1].line}"
             more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""

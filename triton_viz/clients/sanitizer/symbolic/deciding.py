@@ -183,6 +183,8 @@ class Decider:
 
     def _anywhere(self, noted: Noted, address: Sum, condition: Cond) -> dict[str, Any]:
         """A pointer that is of no one tensor: it has to lie in the memory of any."""
+        if loaded := unknowns(address):  # nothing bounds an address that comes out of memory
+            return {"verdict": "concrete", "reason": _reason(loaded)}
         spans = {t.storage for t in self._tensors.values() if t.storage[1] > t.storage[0]}
         bad = all_of([_outside(address, low, high - noted.width) for low, high in spans])
         result = self._ask(noted, address, condition, bad, None)
