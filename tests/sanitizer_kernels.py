@@ -299,3 +299,9 @@ def adds_one(x, n, BLOCK: tl.constexpr):
 @triton.jit
 def asserting_ones(x):
     tl.device_assert(tl.load(x + tl.program_id(0)) == 1, "only ones")
+
+
+@triton.jit
+def half_from_each(x, y, out, m, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(tl.where(i < m, x + i, y + i - m)))

@@ -328,6 +328,17 @@ def test_a_pointer_may_be_one_of_two_tensors():
 
 
 @pytest.mark.usefixtures("way")
+def test_a_block_may_be_of_two_tensors():
+    x, y, out = torch.arange(3).int(), torch.arange(10, 15).int(), zeros(8)
+    assert run(kernels.half_from_each, (1,), x, y, out, 3, BLOCK=8) == []
+    assert out.tolist() == [0, 1, 2, 10, 11, 12, 13, 14]
+    (issue,) = run(kernels.half_from_each, (1,), x, y, out, 2, BLOCK=8)
+    assert (issue.kind, issue.tensor, issue.index) == (OUT, "y", (5,))
+    (issue,) = run(kernels.half_from_each, (1,), x, y, out, 4, BLOCK=8)
+    assert (issue.kind, issue.tensor, issue.index) == (OUT, "x", (3,))
+
+
+@pytest.mark.usefixtures("way")
 def test_tensors_in_a_tuple_have_names():
     out = zeros(4)
     assert run(kernels.sum_of_two, (4,), (torch.arange(4).int(), torch.arange(4).int()), out) == []

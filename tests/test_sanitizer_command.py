@@ -1,4 +1,4 @@
-"""`triton-sanitizer` runs unchanged programs, says what is wrong with them, and ends with 1 if anything is."""
+"""`triton-sanitizer` runs unchanged programs, says what is wrong with them, and fails if anything is."""
 
 import json
 import subprocess
