@@ -364,6 +364,7 @@ def test_a_descriptor_cuts_off_what_is_not_its_own():
     assert torch.equal(out, x)
     issues = run(kernels.copy_by_descriptor, (2, 2), x[:5], out, 6, 8, M=4, N=8)
     assert [(i.tensor, i.kind, i.program, i.index) for i in issues] == [("x", OUT, (1, 0, 0), (5, 0))]
+    assert "describe no more" in issues[0].suggestion
 
 
 @pytest.mark.usefixtures("way")
@@ -388,6 +389,16 @@ def test_an_issue_says_what_where_and_how_far():
     assert "4 elements of this program" in issue.message
     assert "no mask" in issue.suggestion
     assert out[:20].tolist() == list(range(20))
+
+
+@pytest.mark.usefixtures("way")
+def test_a_suggestion_knows_a_mask_that_is_always_true_and_names_no_number_as_an_index():
+    issues = run(kernels.copy, (3,), zeros(11), zeros(12), 12, BLOCK=4)
+    assert [(issue.mask, issue.suggestion) for issue in issues] == [
+        (True, "its mask lets this element through: let it include at < 11")
+    ]
+    (issue,) = run(kernels.at_distance, (1,), floats(4), torch.zeros(1), 4)
+    assert issue.suggestion == "the access has no mask: add mask=(the index) < 4"
 
 
 @pytest.mark.usefixtures("way")

@@ -76,7 +76,7 @@ def issue_of(finding: Finding, spot: Spot, known: Known, context: Context) -> Is
         past_end=past,
         mask=True if masked else None,
         expression=known.expression,
-        suggestion=_suggestion(wrong, past, index, masked, known.expression, context.scalars),
+        suggestion=_suggestion(wrong, past, index, masked, known, context.scalars),
     )
 
 
@@ -156,7 +156,7 @@ def _suggestion(
     past: int,
     index: tuple[int, ...] | None,
     masked: bool,
-    expression: str,
+    known: Known,
     scalars: Mapping[str, Any],
 ) -> str:
     """What to try, where that is evident."""
@@ -175,6 +175,8 @@ def _suggestion(
         return "begin with torch.zeros, or store to every element first"
     if tensor is None:
         return ""
+    if known.described:
+        return f"describe no more than {tensor.name} has: shape {tensor.shape}, strides {tensor.strides}"
     if not past:
         return f"use the strides of {tensor.name}, {tensor.strides}: it is not contiguous"
     axis = next(
@@ -183,12 +185,13 @@ def _suggestion(
     if axis is None or index is None:
         return ""
     size = tensor.shape[axis]
-    limit = next((name for name, value in scalars.items() if value == size), str(size))
+    address = known.expression.partition("\n")[0]
+    offset = address.removeprefix(f"{tensor.name} + ")
+    limit = next((name for name, value in scalars.items() if value == size and name != offset), str(size))
     what = f"(the index along axis {axis})"
     if len(tensor.shape) == 1 and tensor.strides == (1,):
-        address = expression.partition("\n")[0]
-        offset = address.removeprefix(f"{tensor.name} + ")
-        what = offset if offset != address and offset.isidentifier() else "(the index)"
+        is_variable = offset != address and offset.isidentifier() and offset not in scalars
+        what = offset if is_variable else "(the index)"
     bound = f"{what} < {limit}" if past > 0 else f"{what} >= 0"
     if not masked:
         return f"the access has no mask: add mask={bound}"

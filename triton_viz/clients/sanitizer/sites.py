@@ -29,6 +29,11 @@ class Known:
         return self.verdicts[0].expression if self.verdicts else ""
 
     @property
+    def described(self) -> bool:
+        """Whether it goes through a tensor descriptor or a block pointer."""
+        return any(v.origin is not None and v.origin.op == "descriptor" for v in self.verdicts)
+
+    @property
     def may_wrap(self) -> bool:
         """Whether a number in the address may wrap around, depending on data."""
         return any(verdict.may_wrap for verdict in self.verdicts)
