@@ -36,8 +36,31 @@ def kernel(x, y, data, n, BLOCK: tl.constexpr):
     q = y + lane
     r = x + lane[:, None] * 3 + lane[None, :]
 """
-NUMBERS = ["pid", "a", "b", "n", "d", "0", "1", "5", "-1", "a * n", "d % 7", "tl.sum(w, 0)", "tl.max(w, 0)"]
-BLOCKS = ["lane", "w", "lane * 2", "lane * b", "BLOCK - 1 - lane", "w + pid", "tl.cumsum(w, 0)", "lane % 3"]
+NUMBERS = [
+    "pid",
+    "a",
+    "b",
+    "n",
+    "d",
+    "0",
+    "1",
+    "5",
+    "-1",
+    "a * n % 50",
+    "d % 7",
+    "tl.sum(w, 0) % 30",
+    "tl.max(w, 0)",
+]
+BLOCKS = [
+    "lane",
+    "w",
+    "lane * 2",
+    "lane * b",
+    "BLOCK - 1 - lane",
+    "w + pid",
+    "tl.cumsum(w, 0) % 40",
+    "lane % 3",
+]
 CONDITIONS = ["a > 2", "pid == 3", "d < 2", "n > 3", "pid % 2 == 0", "tl.max(w, 0) > 3", "a > b"]
 MOVES = [
     "p = x + {number}",
