@@ -16,7 +16,7 @@ from triton_viz.dsls.base import Accessed
 _NULL = 4096
 """Nothing is ever at an address below this."""
 _FAR = 2**62
-_NEAR = 1 << 20
+_NEAR = 1 << 10
 """A pointer of no known tensor that is no further from one than this was probably meant to be in it."""
 
 
@@ -119,7 +119,7 @@ def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[
     else:
         right = _anywhere(block, accessed, given)
         bad = ~(right & _inside(block, given.tensors) if given.closed else right) & block.keep
-        found += _kinds(block, bad, accessed)
+        found += _kinds(block, bad, accessed, _FAR if given.closed else _NEAR)
     start = tensors[0].address if len(tensors) == 1 else 0
     crooked = block.keep & ~bad & ((block.addresses - start) % block.width != 0)
     if crooked.any():
@@ -157,7 +157,7 @@ def _anywhere(block: Block, accessed: Accessed, given: Given) -> np.ndarray:
     return ~outside & ~foreign
 
 
-def _kinds(block: Block, bad: np.ndarray, accessed: Accessed) -> list[Wrong]:
+def _kinds(block: Block, bad: np.ndarray, accessed: Accessed, near: int) -> list[Wrong]:
     """What is wrong with pointers that lead nowhere, or to what the kernel was not given."""
     found: list[Wrong] = []
     null = bad & (block.addresses >= 0) & (block.addresses < _NULL)
@@ -170,7 +170,7 @@ def _kinds(block: Block, bad: np.ndarray, accessed: Accessed) -> list[Wrong]:
             found.append(block.wrong("foreign tensor", there, tensor))
             left &= ~there
     if left.any():
-        found.append(_of_nearest(block.wrong("out of bounds", left, None), accessed.tensors, _NEAR))
+        found.append(_of_nearest(block.wrong("out of bounds", left, None), accessed.tensors, near))
     return found
 
 
