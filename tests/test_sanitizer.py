@@ -556,6 +556,9 @@ def test_what_was_written_in_part_is_told_apart():
     assert unwritten(kernels.adds_one, torch.empty(10, dtype=torch.int32), 10) == [
         ("uninitialized", "x", (0, 0, 0), (0,))
     ]
+    z = torch.empty(10, dtype=torch.int32)
+    z[:5] = 1
+    assert unwritten(kernels.copy, z, zeros(10), 10) == [("uninitialized", "x", (1, 0, 0), (5,))]
     y = torch.empty(10, dtype=torch.int32)
     y.numpy()[:8] = 1
     assert unwritten(kernels.copy, y, zeros(10), 10) == [("uninitialized", "x", (2, 0, 0), (8,))]
@@ -571,6 +574,9 @@ def test_bytes_that_look_like_nothing_are_something():
 
 @pytest.mark.usefixtures("watcher")
 def test_a_view_of_empty_memory_is_empty():
-    x = torch.empty(4, 3, dtype=torch.int32).T
-    found = unwritten(kernels.copy, x, zeros(12), 12)
-    assert [kind for kind, *_ in found] == ["uninitialized"]
+    for x in (torch.empty(4, 3).T, torch.nn.Parameter(torch.empty(12)), torch.empty(12).detach()):
+        found = unwritten(kernels.copy, x, torch.zeros(12), 12)
+        assert found == [("uninitialized", "x", (0, 0, 0), (0,) * x.ndim)]
+    whole = torch.empty(12)
+    (issue,) = run(kernels.copy, (2,), whole[:6], whole[6:], 6, client=Sanitizer(initcheck=True), BLOCK=4)
+    assert "In all, 6 elements of 2 programs" in issue.message

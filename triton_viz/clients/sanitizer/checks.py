@@ -115,7 +115,7 @@ def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[
     if tensors:
         bad = ~_inside(block, tensors) & block.keep
         if bad.any():
-            found.append(_of_nearest(block.wrong("out of bounds", bad, None), tensors))
+            found.append(of_nearest(block.wrong("out of bounds", bad, None), tensors))
     else:
         right = _anywhere(block, accessed, given)
         bad = ~(right & _inside(block, given.tensors) if given.closed else right) & block.keep
@@ -123,7 +123,7 @@ def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[
     start = tensors[0].address if len(tensors) == 1 else 0
     crooked = block.keep & ~bad & ((block.addresses - start) % block.width != 0)
     if crooked.any():
-        found.append(_of_nearest(block.wrong("misaligned", crooked, None), tensors or accessed.tensors))
+        found.append(of_nearest(block.wrong("misaligned", crooked, None), tensors or accessed.tensors))
         bad |= crooked
     return (block.keep & ~bad if bad.any() else accessed.mask), found
 
@@ -170,11 +170,11 @@ def _kinds(block: Block, bad: np.ndarray, accessed: Accessed, near: int) -> list
             found.append(block.wrong("foreign tensor", there, tensor))
             left &= ~there
     if left.any():
-        found.append(_of_nearest(block.wrong("out of bounds", left, None), accessed.tensors, near))
+        found.append(of_nearest(block.wrong("out of bounds", left, None), accessed.tensors, near))
     return found
 
 
-def _of_nearest(wrong: Wrong, tensors: list[TensorInfo], near: int = _FAR) -> Wrong:
+def of_nearest(wrong: Wrong, tensors: list[TensorInfo], near: int = _FAR) -> Wrong:
     """With the tensor that it was probably meant to be in, if one is near enough."""
     ends = [elements_of(tensor) for tensor in tensors]
     distances = [max(first - wrong.address, wrong.address - last, 0) for first, last in ends]

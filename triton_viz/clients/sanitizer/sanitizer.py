@@ -10,7 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from triton_viz.clients.sanitizer import uninitialized, wrapping
-from triton_viz.clients.sanitizer.checks import Block, BroadcastStores, Given, Wrong, check, is_broadcast
+from triton_viz.clients.sanitizer.checks import (
+    Block,
+    BroadcastStores,
+    Given,
+    Wrong,
+    check,
+    is_broadcast,
+    of_nearest,
+)
 from triton_viz.clients.sanitizer.data import Verdict
 from triton_viz.clients.sanitizer.issues import Context, Finding, issue_of, undecided
 from triton_viz.clients.sanitizer.sites import Known, Spot, known_spots
@@ -78,7 +86,7 @@ class Sanitizer(Client):
         self._kernel = fn
         self._arguments: dict[str, Any] = {}
         self._tensors: dict[str, TensorInfo] = {}
-        self._fresh: list[uninitialized.Fresh] = []
+        self._fresh: dict[int, uninitialized.Fresh] = {}
         self._analysis = Analysis((), False, "the launch did not begin")
         self._spots: dict[Spot, Known] = {}
         self._seen: dict[Spot, tuple[str, ...]] = {}
@@ -97,8 +105,8 @@ class Sanitizer(Client):
         for path, tensor in tensors_in(name, arg):
             info = TensorInfo.of(path, tensor)
             self._tensors[path] = info
-            if self.initcheck and (fresh := uninitialized.fresh(tensor, info)) is not None:
-                self._fresh.append(fresh)
+            if self.initcheck and (fresh := uninitialized.fresh(info)) is not None:
+                self._fresh[fresh.start] = fresh
 
     def grid_callback(self, grid: Program) -> None:
         """All arguments are known: look at the kernel before it runs."""
@@ -177,7 +185,9 @@ class Sanitizer(Client):
             block = Block(accessed.pointers, mask, accessed.width)
             with self._lock:
                 found += [w for tensor in broadcast if (w := self._stored_twice(spot, block, tensor))]
-                found += [w for fresh in self._fresh if (w := self._never_written(access, block, fresh))]
+                found += [
+                    w for fresh in self._fresh.values() if (w := self._never_written(access, block, fresh))
+                ]
         if found:
             self._stage(spot, accessed, found)
         return mask
@@ -225,8 +235,8 @@ class Sanitizer(Client):
         if access != "store":
             bad = fresh.unwritten(block.addresses, block.width) & block.keep
             if bad.any():
-                owner = next(t for t in self._tensors.values() if t.storage[0] == fresh.start)
-                found = block.wrong("uninitialized", bad, owner)
+                owners = [tensor for tensor in self._tensors.values() if tensor.storage[0] == fresh.start]
+                found = of_nearest(block.wrong("uninitialized", bad, None), owners)
         if access != "load":
             fresh.mark(block.addresses[block.keep], block.width)
         return found
