@@ -124,7 +124,8 @@ def _note(tensor: torch.Tensor) -> None:
     data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
     pattern = next(_patterns)
     data[:] = _pattern(pattern, size)
-    data = np.ndarray(size, np.uint8, buffer=(ctypes.c_char * size).from_address(start))
+    memory: Any = (ctypes.c_char * size).from_address(start)  # holding on to the storage would keep it alive
+    data = np.ndarray(size, np.uint8, buffer=memory)
     _fresh[start] = Fresh(start, start + size, pattern, np.ones(size, bool), data)
     weakref.finalize(storage, _fresh.pop, start, None)  # it is PyTorch's own, and lives as long as any view
 
