@@ -305,3 +305,23 @@ def asserting_ones(x):
 def half_from_each(x, y, out, m, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(tl.where(i < m, x + i, y + i - m)))
+
+
+@triton.jit
+def plus(x, y):
+    if x > y:
+        return x - y
+    return x + y
+
+
+@triton.jit
+def break_either_way(out):
+    pid = tl.program_id(0)
+    a = 0
+    for _ in range(4):
+        if plus(0, pid) > 0:
+            a += pid
+            break
+        else:  # noqa: RET508 - that each side leaves is the point
+            break
+    tl.store(out + pid, a)

@@ -580,3 +580,10 @@ def test_a_view_of_empty_memory_is_empty():
     whole = torch.empty(12)
     (issue,) = run(kernels.copy, (2,), whole[:6], whole[6:], 6, client=Sanitizer(initcheck=True), BLOCK=4)
     assert "In all, 6 elements of 2 programs" in issue.message
+
+
+def test_a_loop_that_all_leave_in_different_ways_is_over():
+    """What is called in it next would be called for nobody."""
+    out = zeros(5)
+    assert run(kernels.break_either_way, (5,), out) == []
+    assert out.tolist() == [0, 1, 2, 3, 4]
