@@ -61,8 +61,10 @@ class TensorInfo(msgspec.Struct, frozen=True):
         inside = np.ones(left.shape, bool)
         for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
             if self.strides[axis] and self.shape[axis] > 1:
-                index, left = np.divmod(left, self.strides[axis])
-                inside &= (index >= 0) & (index < self.shape[axis])
+                # Where a smaller stride overlaps, what is too much for this one is left to that one.
+                index = np.minimum(left // self.strides[axis], self.shape[axis] - 1)
+                left = left - index * self.strides[axis]
+                inside &= index >= 0
                 position += index * math.prod(self.shape[axis + 1 :])
         return np.where(inside & (left == 0), position, -1)
 

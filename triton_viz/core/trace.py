@@ -18,7 +18,7 @@ from triton_viz.core import trace_file
 from triton_viz.core.attributes import set_attributes
 from triton_viz.core.client import Client, ClientManager
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Launch
+from triton_viz.core.data import Issue, Launch
 from triton_viz.core.interrupts import held, let_through
 from triton_viz.dsls.triton import compat, machine, standins
 from triton_viz.dsls.triton.compiling import Compiled, compile_launch
@@ -178,25 +178,36 @@ def _launch(
         _launching = threading.get_ident()
         call = kernel.resolve(args, kwargs, grid)
         _warm_up(kernel, call, manager)
-        with held(), manager.patch_run(call.fn, "triton"), let_through():
-            try:
-                run(call, grid, manager)
-            except Exception as error:  # noqa: BLE001 - whatever a kernel raises
-                raise _explain(error, call.fn) from (error.__cause__ or error)
-        if not manager.clients:
-            return
-        lines, first_line = compat.source_of(kernel.kernel)
-        launches.append(
-            Launch(
-                kernel=call.fn.__name__,
-                file=inspect.getfile(call.fn),
-                first_line=first_line,
-                source="".join(lines),
-                grid=manager.grid,
-                tensors=tuple(manager.all_tensors()),
-                records=manager.finalize(),
-            )
-        )
+        try:
+            with held(), manager.patch_run(call.fn, "triton"), let_through():
+                try:
+                    run(call, grid, manager)
+                except Exception as error:  # noqa: BLE001 - whatever a kernel raises
+                    raise _explain(error, call.fn) from (error.__cause__ or error)
+            records = manager.finalize()
+        except KernelError:
+            # A launch that failed is kept if a client says what was wrong before: that may be why.
+            with contextlib.suppress(KernelError):  # a client says once that it aborts
+                manager.finalize()
+            records = manager.finalize()
+            if any(isinstance(record, Issue) for record in records):
+                launches.append(_made(kernel, call, manager, records))
+            raise
+        if manager.clients:
+            launches.append(_made(kernel, call, manager, records))
+
+
+def _made(kernel: Unwrapped, call: Call, manager: ClientManager, records: list[Any]) -> Launch:
+    lines, first_line = compat.source_of(kernel.kernel)
+    return Launch(
+        kernel=call.fn.__name__,
+        file=inspect.getfile(call.fn),
+        first_line=first_line,
+        source="".join(lines),
+        grid=manager.grid,
+        tensors=tuple(manager.all_tensors()),
+        records=records,
+    )
 
 
 def _warm_up(kernel: Unwrapped, call: Call, manager: ClientManager) -> None:

@@ -10,7 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from triton_viz.clients.sanitizer import uninitialized, wrapping
-from triton_viz.clients.sanitizer.checks import Block, BroadcastStores, Wrong, check, is_broadcast
+from triton_viz.clients.sanitizer.checks import (
+    Block,
+    BroadcastStores,
+    Given,
+    Wrong,
+    check,
+    is_broadcast,
+    of_nearest,
+)
 from triton_viz.clients.sanitizer.data import Verdict
 from triton_viz.clients.sanitizer.issues import Context, Finding, issue_of, undecided
 from triton_viz.clients.sanitizer.sites import Known, Spot, known_spots
@@ -78,7 +86,7 @@ class Sanitizer(Client):
         self._kernel = fn
         self._arguments: dict[str, Any] = {}
         self._tensors: dict[str, TensorInfo] = {}
-        self._fresh: list[uninitialized.Fresh] = []
+        self._fresh: dict[int, uninitialized.Fresh] = {}
         self._analysis = Analysis((), False, "the launch did not begin")
         self._spots: dict[Spot, Known] = {}
         self._seen: dict[Spot, tuple[str, ...]] = {}
@@ -89,6 +97,7 @@ class Sanitizer(Client):
         self._findings: dict[tuple[Spot, str], Finding] = {}
         self._broadcast = BroadcastStores()
         self._records = None
+        self._aborted = False
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """An argument of the launch."""
@@ -96,13 +105,14 @@ class Sanitizer(Client):
         for path, tensor in tensors_in(name, arg):
             info = TensorInfo.of(path, tensor)
             self._tensors[path] = info
-            if self.initcheck and (fresh := uninitialized.fresh(tensor, info)) is not None:
-                self._fresh.append(fresh)
+            if self.initcheck and (fresh := uninitialized.fresh(info)) is not None:
+                self._fresh[fresh.start] = fresh
 
     def grid_callback(self, grid: Program) -> None:
         """All arguments are known: look at the kernel before it runs."""
         numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_whole(arg)}
         self._context = Context(grid, numbers)
+        self._given = Given(list(self._tensors.values()), numbers.values())
         self._analysis = self._analyze(grid)
         self._spots = known_spots(self._analysis, self._tensors)
         for spot, known in self._spots.items():
@@ -169,13 +179,15 @@ class Sanitizer(Client):
         mask, found = accessed.mask, []
         tensors = [self._tensors[name] for name in known.tensors]
         if not known.proved:
-            mask, found = check(accessed, tensors, self._context.scalars.values())
+            mask, found = check(accessed, tensors, self._given)
         broadcast = [tensor for tensor in tensors if access == "store" and is_broadcast(tensor)]
         if broadcast or self._fresh:
             block = Block(accessed.pointers, mask, accessed.width)
             with self._lock:
                 found += [w for tensor in broadcast if (w := self._stored_twice(spot, block, tensor))]
-                found += [w for fresh in self._fresh if (w := self._never_written(access, block, fresh))]
+                found += [
+                    w for fresh in self._fresh.values() if (w := self._never_written(access, block, fresh))
+                ]
         if found:
             self._stage(spot, accessed, found)
         return mask
@@ -223,8 +235,8 @@ class Sanitizer(Client):
         if access != "store":
             bad = fresh.unwritten(block.addresses, block.width) & block.keep
             if bad.any():
-                owner = next(t for t in self._tensors.values() if t.storage[0] == fresh.start)
-                found = block.wrong("uninitialized", bad, owner)
+                owners = [tensor for tensor in self._tensors.values() if tensor.storage[0] == fresh.start]
+                found = of_nearest(block.wrong("uninitialized", bad, None), owners)
         if access != "load":
             fresh.mark(block.addresses[block.keep], block.width)
         return found
@@ -265,7 +277,8 @@ class Sanitizer(Client):
         return next((v.reason for v in known.verdicts if v.reason), self._analysis.reason)
 
     def _abort(self) -> None:
-        if self.abort_on_error and self._findings:
+        if self.abort_on_error and self._findings and not self._aborted:
+            self._aborted = True
             issues = [issue for issue in self._issues() if issue.verdict == "violation"]
             where = f"{issues[0].call_path[-1].file}:{issues[0].call_path[-1].line}"
             more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
@@ -279,7 +292,7 @@ class Sanitizer(Client):
             kind=kind,
             lane=0,
             address=witness.address,
-            tensor=self._tensors.get(verdict.tensor.split(", ")[0]),
+            tensor=self._tensors.get(witness.tensor),
             elements=1,
             lanes=None,
         )
