@@ -170,7 +170,7 @@ class Sanitizer(Client):
 
     # --- accesses of a running kernel ---
 
-    def _access(self, access: str, accessed: Accessed, **_: Any) -> Mask:
+    def _access(self, access: str, accessed: Accessed, operation: str = "", **_: Any) -> Mask:
         """The mask of an access without what it must not touch."""
         path, columns = kernel_columns(self._kernel)
         spot = path, columns, access
@@ -183,10 +183,11 @@ class Sanitizer(Client):
         broadcast = [tensor for tensor in tensors if access == "store" and is_broadcast(tensor)]
         if broadcast or self._fresh:
             block = Block(accessed.pointers, mask, accessed.width)
+            use = "store" if operation == "xchg" else access  # its result need not be used
             with self._lock:
                 found += [w for tensor in broadcast if (w := self._stored_twice(spot, block, tensor))]
                 found += [
-                    w for fresh in self._fresh.values() if (w := self._never_written(access, block, fresh))
+                    w for fresh in self._fresh.values() if (w := self._never_written(use, block, fresh))
                 ]
         if found:
             self._stage(spot, accessed, found)
