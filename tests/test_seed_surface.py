@@ -19,7 +19,6 @@ SHARDING = "comes with sharding"
 HOT_PATHS = "comes with hot paths"
 SANITIZER = "comes with sanitizer and profiler"
 VISUALIZER = "comes with the visualizer"
-NKI = "comes with the NKI backend"
 
 
 def named(entries: Mapping[str, str | None]) -> list[Any]:
@@ -166,7 +165,7 @@ NAMES = {
     "triton_viz.core.trace:TritonTrace": None,
     "triton_viz.core.trace:TritonTrace.run": None,
     "triton_viz.core.trace:TritonTrace.__call__": None,
-    "triton_viz.core.trace:NKITrace": NKI,
+    "triton_viz.core.trace:NKITrace": None,
     "triton_viz.core.client:Client": None,
     **{
         f"triton_viz.core.client:Client.{name}": None
@@ -271,7 +270,7 @@ def test_client_can_be_chosen_by_name(name: str):
     assert name == _normalize_client(name).NAME
 
 
-BACKENDS = {"triton": None, "nki": NKI}
+BACKENDS = {"triton": None, "nki": None}
 
 
 @pytest.mark.parametrize("name", named(BACKENDS))

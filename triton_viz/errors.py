@@ -3,7 +3,8 @@
 TritonVizError
 ├── UnsupportedError   this kernel, argument or device cannot be traced; says why   (also a TypeError)
 ├── KernelError        the kernel itself raised; names kernel, program and line
-│   └── AccessError    it touched memory that belongs to none of its arguments      (also an IndexError)
+│   ├── AccessError    it touched memory that belongs to none of its arguments      (also an IndexError)
+│   └── HardwareError  it breaks a rule of the hardware that it is written for
 └── TraceFileError     a trace file that cannot be read                             (also a ValueError)
 """
 
@@ -27,6 +28,10 @@ class AccessError(KernelError, IndexError):
         super().__init__(message)
         self.lane = lane
         """Which of the programs that ran together."""
+
+
+class HardwareError(KernelError):
+    """The kernel asks for something that the hardware does not have: too large a tile, another engine."""
 
 
 class TraceFileError(TritonVizError, ValueError):
