@@ -13,6 +13,7 @@ from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.dsls.nki.tiles import (
     Operand,
     as_mask,
+    common_shape,
     computing,
     count_written,
     either,
@@ -34,11 +35,7 @@ def apply(row: Function, *values: np.ndarray) -> np.ndarray:
         parts = [v.astype(np.int32) if v.dtype.kind == "b" and not row.boolean else v for v in values]
     else:
         parts = [v.astype(np.float32) if v.dtype != np.float32 else v for v in values]
-    try:
-        np.broadcast_shapes(*(part.shape for part in parts))
-    except ValueError:
-        shapes = " and ".join(str(part.shape) for part in parts)
-        raise KernelError(f"{row.name}: tiles of shapes {shapes} do not fit each other") from None
+    common_shape(row.name, *(part.shape for part in parts))
     name = row.whole_name if whole else row.client_name
     result: Value = getattr(machine.current().builder, name)(row.name, *(as_value(part) for part in parts))
     return result.data[0]
@@ -57,7 +54,7 @@ def elementwise(
     ops = [operand(x) for x in xs]
     if not any(op.tensor is not None for op in ops):
         raise KernelError(f"{name} takes tiles; compute with plain numbers in Python")
-    shape = np.broadcast_shapes(*(op.values.shape for op in ops))
+    shape = common_shape(name, *(op.values.shape for op in ops))
     keep = as_mask(mask, shape)
     if keep is not None:
         ops = [operand(x, keep) for x in xs]
@@ -180,7 +177,7 @@ def select(
 ) -> Tensor:
     """Elements of one or of another, by a condition."""
     sides = [operand(side) for side in (condition, x, y)]
-    shape = np.broadcast_shapes(*(side.values.shape for side in sides))
+    shape = common_shape(instruction, *(side.values.shape for side in sides))
     reads = tuple(side.tensor for side in sides if side.tensor is not None)
     machine.current().instruction(
         instruction, None, reads, () if dst is None else (dst,), elements=free_elements(shape)

@@ -73,6 +73,8 @@ def store(dst: Tensor, value: Any, mask: Any = None) -> None:
     values, undefined = _fitted(values, undefined, dst)
     if undefined is not None:
         used = undefined if keep is None else undefined & keep
+        if dst.picked is not None:  # what is outside is reported as that
+            used = used & dst.picked.inside(dst.array.shape)
         if used.any():
             assert source is not None
             here.report_undefined(source, used, f"as what is stored in {dst.name}")

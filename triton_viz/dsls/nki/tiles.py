@@ -153,11 +153,20 @@ def finish(
                 "have "
                 "different numbers of partitions"
             )
-        values = values.reshape(dst.shape)
         undefined = None if undefined is None else np.broadcast_to(undefined, values.shape).reshape(dst.shape)
+        values = values.reshape(dst.shape)
         mask = None if mask is None else mask.reshape(dst.shape)
     dst.write(values, undefined, mask)
     return dst
+
+
+def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a result of tiles of these shapes."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        said = " and ".join(str(shape) for shape in shapes)
+        raise KernelError(f"{name}: tiles of shapes {said} do not fit each other") from None
 
 
 def result_dtype(dtype: Any, operands: Sequence[Operand], otherwise: np.dtype | None = None) -> np.dtype:
