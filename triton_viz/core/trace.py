@@ -228,7 +228,10 @@ def launch_nki(
             except Exception as error:  # noqa: BLE001 - whatever a kernel raises
                 raise _explain(error, fn) from (error.__cause__ or error)
         if manager.clients:
-            lines, first_line = inspect.getsourcelines(fn)
+            try:
+                lines, first_line = inspect.getsourcelines(fn)
+            except OSError:  # it was typed into a prompt
+                lines, first_line = [], fn.__code__.co_firstlineno
             launches.append(
                 Launch(
                     kernel=fn.__name__,

@@ -12,7 +12,8 @@ from triton_viz.dsls.nki import operators
 from triton_viz.dsls.nki.records import NeuronProfile
 from triton_viz.dsls.nki.registry import NKI
 from triton_viz.dsls.nki.standins import install, uninstall
+from triton_viz.dsls.nki.summary import summary
 
 operators.install()
 
-__all__ = ["NKI", "NeuronProfile", "install", "uninstall"]
+__all__ = ["NKI", "NeuronProfile", "install", "summary", "uninstall"]

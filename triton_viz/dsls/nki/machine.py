@@ -196,14 +196,24 @@ class Machine:
         elements: int = 0,
         flops: int = 0,
         slow: int = 1,
+        mask: np.ndarray | None = None,
     ) -> str:
-        """Note that an engine executes an instruction; the result is which one it is."""
+        """Note that an engine executes an instruction; the result is which one it is.
+
+        A mask says how much of what is in HBM is really touched.
+        """
         engine = self._engine(name, engine, (*reads, *writes))
         ledger = self.launched.ledger
         ledger.tick += 1
         for tensor in (*reads, *writes):
             tensor.storage.use(ledger.tick)
-        read, written = ([(t.memory, t.size * t.itemsize) for t in some] for some in (reads, writes))
+        kept = 1.0 if mask is None else float(mask.mean())
+
+        def touched(tensor: "Tensor") -> tuple[str, int]:
+            count = tensor.size if tensor.memory != "HBM" else round(tensor.size * kept)
+            return tensor.memory, count * tensor.itemsize
+
+        read, written = [touched(t) for t in reads], [touched(t) for t in writes]
         for memory, count in read:
             ledger.read[memory] += count
         for memory, count in written:

@@ -23,7 +23,7 @@ def load(src: Tensor, dtype: Any = None, mask: Any = None, dst: Tensor | None = 
     """Elements of HBM in SBUF."""
     keep = as_mask(mask, src.shape)
     here = machine.current()
-    here.instruction("dma_copy", None, (src,), () if dst is None else (dst,))
+    here.instruction("dma_copy", None, (src,), () if dst is None else (dst,), mask=keep)
     value = here.builder.load(src, keep)
     values, undefined = value.data[0], undefined_of(src)
     if undefined is not None and keep is not None:
@@ -69,7 +69,7 @@ def store(dst: Tensor, value: Any, mask: Any = None) -> None:
         values, undefined = source.read()
     else:
         values, undefined = operand(value)[:2]
-    here.instruction("dma_copy", None, () if source is None else (source,), (dst,))
+    here.instruction("dma_copy", None, () if source is None else (source,), (dst,), mask=keep)
     values, undefined = _fitted(values, undefined, dst)
     if undefined is not None:
         used = undefined if keep is None else undefined & keep
@@ -142,7 +142,7 @@ def load_transposed(
     """Elements of HBM or SBUF, with axes in another order, in SBUF."""
     here = machine.current()
     keep = as_mask(mask, src.shape)
-    here.instruction("dma_transpose", None, (src,), () if dst is None else (dst,))
+    here.instruction("dma_transpose", None, (src,), () if dst is None else (dst,), mask=keep)
     destination = "SBUF" if dst is None else dst.memory
     if src.memory == "HBM":
         values = here.builder.load(src, keep).data[0]

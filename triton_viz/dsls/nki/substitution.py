@@ -65,10 +65,10 @@ class _Substitution:
             return standins.module_for(value.__name__) or value if _vendors(value.__name__) else value
         module = getattr(value, "__module__", None)
         if isinstance(module, str) and _vendors(module):
-            if plain := standins.plain_function(value):
+            plain = standins.plain_function(value)
+            if plain is not None and not _vendors(plain.__module__ or ""):  # a kernel that theirs decorated
                 return self.function(plain)
-            ours = standins.module_for(module)
-            name = getattr(value, "__name__", None)
+            ours, name = standins.module_for(module), getattr(value, "__name__", None)
             return getattr(ours, name, value) if ours is not None and isinstance(name, str) else value
         if isinstance(value, standins.Kernel):
             return value
