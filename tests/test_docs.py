@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_launches")
 
 CLIENTS = "docs/writing-a-client.md"
 RECORDS = "docs/adding-a-record.md"
+LANGUAGES = "docs/adding-a-dsl.md"
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 
@@ -43,6 +44,12 @@ def test_a_page_prints_what_it_says(page: str, environment: dict[str, str], fold
     environment = {"PYTHONPATH": f"{ROOT}:{folder}", **environment}
     printed = run_python("-c", code, cwd=folder, environment=environment).stdout.splitlines()
     assert printed == [line for _, text in programs for line in PRINTED.findall(text)]
+
+
+@pytest.mark.parametrize("page", [LANGUAGES])
+def test_the_page_on_languages_prints_what_it_says(page: str, folder: Path):
+    printed = run_python("run_sums.py", cwd=folder, environment={"PYTHONPATH": f"{ROOT}:{folder}"}).stdout
+    assert printed.splitlines() == PRINTED.findall(files_of(page)["run_sums.py"])
 
 
 @pytest.mark.parametrize("page", [RECORDS])

@@ -1,15 +1,19 @@
 """NKI's ops as clients see them: for each method of the builder an `Op` type, and an adapter."""
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
+from triton_viz.core.columns import Places
 from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Reduce, Scan, Store, Transfer
 from triton_viz.core.grid.affine import Box
 from triton_viz.core.grid.memory import Mask
 from triton_viz.core.grid.value import Value
+from triton_viz.core.places import Tensors, places_of
 from triton_viz.dsls.base import DSL, Accessed, Adapter, Here
 from triton_viz.dsls.nki import loops, machine
 from triton_viz.dsls.nki.builder import COMPUTED, Builder
@@ -37,26 +41,37 @@ def compact(mask: np.ndarray | None) -> Mask:
     return Box(tuple(bounds), mask.shape) if count == int(mask.sum()) else mask[None]
 
 
-def _accessed(tensor: Tensor, mask: np.ndarray | None, semantics: frozenset[str] = frozenset()) -> Accessed:
-    def packed(values: Value) -> np.ndarray:
-        return cast(values.data, tensor.dtype)
+class _Accessed(Accessed):
+    """An access to a tensor that is known: also an element outside it is one of its, not its neighbour's."""
 
-    launched = machine.current().launched
-    return Accessed(tensor.pointers(), compact(mask), launched, packed, tensor.itemsize, semantics)
+    def __init__(self, tensor: Tensor, mask: np.ndarray | None, semantics: frozenset[str] = frozenset()):
+        def packed(values: Value) -> np.ndarray:
+            return cast(values.data, tensor.dtype)
+
+        launched = machine.current().launched
+        super().__init__(tensor.pointers(), compact(mask), launched, packed, tensor.itemsize, semantics)
+        self._tensor = tensor.storage.info
+
+    @functools.cached_property
+    def places(self) -> Places:
+        """The elements."""
+        assert self._tensor is not None
+        anywhere = msgspec.structs.replace(self._tensor, storage=(-(2**62), 2**62))
+        return places_of(self.pointers, self.mask, self.width, Tensors([anywhere]))
 
 
 def _load(builder: Builder, source: Tensor, mask: np.ndarray | None) -> dict[str, Any]:
-    return {"accessed": _accessed(source, mask)}
+    return {"accessed": _Accessed(source, mask)}
 
 
 def _store(builder: Builder, target: Tensor, values: Value, mask: np.ndarray | None) -> dict[str, Any]:
-    return {"accessed": _accessed(target, mask), "values": values}
+    return {"accessed": _Accessed(target, mask), "values": values}
 
 
 def _atomic(
     builder: Builder, target: Tensor, values: Value, mask: np.ndarray | None, operation: str
 ) -> dict[str, Any]:
-    accessed = _accessed(target, mask, frozenset({"atomic", "acquire", "release"}))
+    accessed = _Accessed(target, mask, frozenset({"atomic", "acquire", "release"}))
     return {"accessed": accessed, "values": values, "operation": operation}
 
 
