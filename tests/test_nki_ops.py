@@ -428,3 +428,29 @@ def test_a_mistake_is_explained_at_its_line(body: Callable[..., Any], said: str)
 def test_functions_of_the_language_need_a_kernel():
     with pytest.raises(TypeError, match="work inside a kernel only"):
         nl.zeros((2, 2), dtype=nl.float32)
+
+
+def test_a_part_of_a_tile_may_reach_outside_where_the_mask_is_false():
+    def program(x: Any) -> Any:
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        tile = nl.load(x)
+        p, f = nl.mgrid[0:4, 0:8]
+        inside = (p < 3) & (f < 5)
+        row = nl.load(x[0:1, :])
+        total = nl.add(tile[p, f], row[nl.arange(1)[:, None], f], mask=inside)
+        nl.store(out[p, f], nl.multiply(total[p, f], tile[p, f], mask=inside), mask=inside)
+        return out
+
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    np.testing.assert_array_equal(triton_viz.trace((), backend="nki")(program)(x), (x + x[:1]) * x)
+
+
+def test_one_element_of_each_partition_is_spread_over_the_free_axes():
+    x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    np.testing.assert_array_equal(
+        kernel(lambda t: t - nl.max(t, axis=1))(x), x - x.max(axis=1, keepdims=True)
+    )
+    np.testing.assert_array_equal(kernel(lambda t: t * t[:, 1])(x), x * x[:, 1:2])
+    np.testing.assert_array_equal(
+        kernel(lambda t: nl.where(t > t[:, 0], t, t[:, 2]))(x), np.where(x > x[:, :1], x, x[:, 2:])
+    )

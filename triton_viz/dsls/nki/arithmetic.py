@@ -13,6 +13,7 @@ from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.dsls.nki.tiles import (
     Operand,
     as_mask,
+    by_partition,
     common_shape,
     computing,
     count_written,
@@ -51,13 +52,12 @@ def elementwise(
 ) -> Tensor:
     """A function of `nki.language` of elements."""
     row = FUNCTIONS[name]
-    ops = [operand(x) for x in xs]
-    if not any(op.tensor is not None for op in ops):
+    if not any(isinstance(x, Tensor) for x in xs):
         raise KernelError(f"{name} takes tiles; compute with plain numbers in Python")
-    shape = common_shape(name, *(op.values.shape for op in ops))
+    xs = tuple(by_partition(xs))
+    shape = common_shape(name, *(x.shape if isinstance(x, Tensor) else np.shape(x) for x in xs))
     keep = as_mask(mask, shape)
-    if keep is not None:
-        ops = [operand(x, keep) for x in xs]
+    ops = [operand(x, keep) for x in xs]
     reads = tuple(op.tensor for op in ops if op.tensor is not None)
     machine.current().instruction(
         instruction or {"scalar": "activation"}.get(row.engine, "tensor_tensor"),
@@ -176,8 +176,11 @@ def select(
     instruction: str = "select_reduce",
 ) -> Tensor:
     """Elements of one or of another, by a condition."""
-    sides = [operand(side) for side in (condition, x, y)]
-    shape = common_shape(instruction, *(side.values.shape for side in sides))
+    given = by_partition((condition, x, y))
+    shape = common_shape(
+        instruction, *(one.shape if isinstance(one, Tensor) else np.shape(one) for one in given)
+    )
+    sides = [operand(one, as_mask(mask, shape)) for one in given]
     reads = tuple(side.tensor for side in sides if side.tensor is not None)
     machine.current().instruction(
         instruction, None, reads, () if dst is None else (dst,), elements=free_elements(shape)

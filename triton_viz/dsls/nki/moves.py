@@ -68,7 +68,7 @@ def store(dst: Tensor, value: Any, mask: Any = None) -> None:
     if source is not None and source.memory == "HBM":
         values, undefined = source.read()
     else:
-        values, undefined = operand(value)[:2]
+        values, undefined = operand(value, keep)[:2]
     here.instruction("dma_copy", None, () if source is None else (source,), (dst,), mask=keep)
     values, undefined = _fitted(values, undefined, dst)
     if undefined is not None:
@@ -168,7 +168,7 @@ def atomic(dst: Tensor, value: Any, op: Any, mask: Any) -> None:
         raise UnsupportedError("nl.atomic_rmw adds; it has no other op")
     here = machine.current()
     keep = as_mask(mask, dst.shape)
-    values, undefined = operand(value)[:2]
+    values, undefined = operand(value, keep)[:2]
     values, undefined = _fitted(values, undefined, dst)
     if undefined is not None and (undefined if keep is None else undefined & keep).any():
         here.report_undefined(value, undefined, f"as what is added to {dst.name}")

@@ -32,7 +32,7 @@ def operand(x: Any, mask: np.ndarray | None = None) -> Operand:
                 f"{x.name} is in HBM, and engines compute on SBUF and PSUM: load it first (nl.load, "
                 "nisa.dma_copy)"
             )
-        keep = mask if mask is not None and x.picked is not None and mask.shape == x.shape else None
+        keep = None if mask is None or x.picked is None else _spread_from(mask, x.shape)
         values, undefined = x.read(keep)
         return Operand(values, undefined, x.dtype, x)
     if hasattr(x, "value_of_register"):
@@ -43,6 +43,27 @@ def operand(x: Any, mask: np.ndarray | None = None) -> Operand:
     if isinstance(x, bool | int | float):
         return Operand(values, None, None, None)
     return Operand(values, None, values.dtype, None)
+
+
+def _spread_from(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """A mask over a block, of a tile that was spread over it: an element counts if any of its copies does."""
+    if mask.ndim < len(shape):
+        return None
+    mask = mask.any(axis=tuple(range(mask.ndim - len(shape)))) if mask.ndim > len(shape) else mask
+    spread = tuple(axis for axis, n in enumerate(shape) if n == 1 and mask.shape[axis] != 1)
+    mask = mask.any(axis=spread, keepdims=True) if spread else mask
+    return mask if mask.shape == shape else None
+
+
+def by_partition(xs: Sequence[Any]) -> list[Any]:
+    """Operands of one rank: a tile with one element in each partition is spread over the free axes."""
+    rank = max((x.ndim for x in xs if isinstance(x, Tensor)), default=0)
+    return [
+        x[(slice(None), *(None,) * (rank - 1))]
+        if isinstance(x, Tensor) and x.picked is None and x.memory != "HBM" and x.ndim == 1 < rank
+        else x
+        for x in xs
+    ]
 
 
 def as_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray | None:
