@@ -12,6 +12,7 @@ from triton_viz.dsls.nki.functions import FUNCTIONS, Function, identity_of
 from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.dsls.nki.tiles import (
     Operand,
+    aligned,
     as_mask,
     by_partition,
     common_shape,
@@ -201,6 +202,6 @@ def dropout(data: Tensor, prob: Any, dst: Tensor | None, dtype: Any, mask: Any) 
     here.instruction(
         "dropout", None, (data,), () if dst is None else (dst,), elements=free_elements(data.shape)
     )
-    kept = here.random.random(data.shape) >= computing(share.values)
+    kept = here.random.random(data.shape) >= aligned(computing(share.values), data.shape)
     values = np.where(kept, computing(op.values), 0)
     return finish(dst, values, op.undefined, result_dtype(dtype, [op]), as_mask(mask, data.shape))

@@ -54,7 +54,8 @@ TARGETS = {
 def target() -> Target:
     """What kernels are checked for: NEURON_PLATFORM_TARGET_OVERRIDE, or else trn2."""
     asked = os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or "trn2"
-    name = {"inf2": "trn1"}.get(asked.lower(), asked.lower())
+    other = {"inf2": "trn1"} | {known.version: known.name for known in TARGETS.values()}
+    name = other.get(asked.lower(), asked.lower())
     if name not in TARGETS:
         known = ", ".join(TARGETS)
         raise UnsupportedError(

@@ -55,17 +55,17 @@ class matmul_perf_mode(enum.Enum):
     double_row = "double_row"
 
 
-class nc_version(enum.Enum):
-    """The generations of cores."""
+class nc_version(enum.IntEnum):
+    """The generations of cores, which kernels compare."""
 
-    gen2 = "gen2"
-    gen3 = "gen3"
-    gen4 = "gen4"
+    gen2 = 2
+    gen3 = 3
+    gen4 = 4
 
 
 def get_nc_version() -> nc_version:
     """The generation that kernels are checked for."""
-    return nc_version(target().version)
+    return nc_version[target().version]
 
 
 def engine_name(asked: Any) -> str | None:

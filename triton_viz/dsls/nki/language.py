@@ -103,6 +103,11 @@ def shared_identity_matrix(n: int, dtype: Any = np.uint8, **_: Any) -> Tensor:
     return shared_constant(np.eye(n), dtype)
 
 
+def identity_matrix(n: int, dtype: Any = np.uint8, **_: Any) -> Tensor:
+    """An identity matrix in SBUF."""
+    return load(shared_identity_matrix(n, dtype))
+
+
 def rand(shape: Any, dtype: Any = np.float32, **_: Any) -> Tensor:
     """A tile of random numbers from 0 to 1."""
     here = machine.current()

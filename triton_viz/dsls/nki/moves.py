@@ -9,6 +9,7 @@ from triton_viz.dsls.nki.dtypes import as_dtype
 from triton_viz.dsls.nki.functions import function_of
 from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.dsls.nki.tiles import (
+    aligned,
     as_mask,
     count_written,
     finish,
@@ -93,12 +94,13 @@ def _fitted(
     if values.size == dst.size:
         return values.reshape(dst.shape), None if undefined is None else undefined.reshape(dst.shape)
     try:
-        spread = np.broadcast_to(values, dst.shape)
+        spread = np.broadcast_to(aligned(values, dst.shape), dst.shape)
     except ValueError:
         raise KernelError(
             f"values of shape {values.shape} do not fit into {dst.name}, of shape {dst.shape}"
         ) from None
-    return spread, None if undefined is None else np.broadcast_to(undefined, dst.shape)
+    left = None if undefined is None else np.broadcast_to(aligned(undefined, dst.shape), dst.shape)
+    return spread, left
 
 
 def define(dst: Tensor, keep: np.ndarray | None) -> None:

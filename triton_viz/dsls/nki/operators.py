@@ -42,17 +42,22 @@ def assign(part: Tensor, value: Any) -> None:
         return
     op = ops.operand(value)
     here = machine.current()
-    values = np.broadcast_to(op.values, part.shape) if op.values.ndim == 0 else op.values
-    undefined = op.undefined
-    if values.shape != part.shape and values.size != part.size:
-        values = np.broadcast_to(values, part.shape)
-        undefined = None if undefined is None else np.broadcast_to(undefined, part.shape)
+    values, undefined = op.values, op.undefined
+    if values.size != part.size:
+        values = np.broadcast_to(ops.aligned(values, part.shape), part.shape)
+        if undefined is not None:
+            undefined = np.broadcast_to(ops.aligned(undefined, part.shape), part.shape)
     reads = (value,) if isinstance(value, Tensor) else ()
     here.instruction("tensor_copy", None, reads, (part,), elements=ops.free_elements(part.shape))
+    # The mask of the instruction that made this value is one of this assignment, too.
+    mask = None
     if isinstance(value, Tensor):
+        if value.whole and value.storage.masked is not None and value.shape == part.shape:
+            mask = value.storage.masked
+            undefined = None if undefined is None else undefined & mask
         here.builder.transfer(ops.as_value(values, value.dtype), value.memory, part.memory, value.name)
         here.moved(value.memory, part.memory, value.size * value.itemsize)
-    ops.finish(part, values, undefined, part.dtype, None)
+    ops.finish(part, values, undefined, part.dtype, mask)
 
 
 def _set_item(self: Tensor, key: Any, value: Any) -> None:

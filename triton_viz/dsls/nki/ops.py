@@ -7,6 +7,7 @@ from triton_viz.dsls.nki.tensor import as_value
 from triton_viz.dsls.nki.tiles import (
     Operand,
     PartitionDim,
+    aligned,
     allocate,
     as_mask,
     computing,
@@ -21,6 +22,7 @@ from triton_viz.dsls.nki.tiles import (
 __all__ = [
     "Operand",
     "PartitionDim",
+    "aligned",
     "allocate",
     "apply",
     "as_mask",

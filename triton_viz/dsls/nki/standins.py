@@ -132,8 +132,10 @@ def _make() -> dict[str, ModuleType]:
     typing = {"tensor": _Annotated()}
     made: dict[str, ModuleType] = {}
     for root, instructions in (("nki", isa), ("neuronxcc.nki", classic_isa)):
+        # The newer spelling has it in SBUF, the classic one in HBM.
+        eye = {"shared_identity_matrix": language.identity_matrix} if root == "nki" else {}
         parts = {
-            "language": _contents(language),
+            "language": _contents(language) | eye,
             "isa": _contents(instructions),
             "compiler": compiler,
             "typing": typing,

@@ -25,7 +25,7 @@ class Storage:
 
     __slots__ = (
         *("argument", "array", "born", "info", "last", "memory", "name", "path", "iterations"),
-        *("partition_axis", "undefined", "used"),
+        *("masked", "partition_axis", "undefined", "used"),
     )
 
     def __init__(
@@ -34,6 +34,8 @@ class Storage:
         self.array, self.memory, self.name = array, memory, name
         self.undefined = undefined
         """Which elements nothing was written to; None if all are defined."""
+        self.masked: np.ndarray | None = None
+        """The mask of the instruction that made this tile, if it left elements out."""
         self.partition_axis = partition_axis
         self.argument: Any = None
         """What the caller gave, if this is an argument."""
@@ -245,6 +247,8 @@ class Tensor:
     def broadcast_to(self, *shape: Any) -> "Tensor":
         """Repeated along axes of length one."""
         size = _sizes(shape)
+        if self.ndim == 1 < len(size) and self.memory != "HBM":  # one element of each partition
+            return self.reshape(len(self), *(1,) * (len(size) - 1)).broadcast_to(size)
         return self._view("broadcast_to", lambda array: np.broadcast_to(array, size))
 
     def broadcast(self, dim: int, size: int) -> "Tensor":

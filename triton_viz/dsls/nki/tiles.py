@@ -49,10 +49,17 @@ def _spread_from(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     """A mask over a block, of a tile that was spread over it: an element counts if any of its copies does."""
     if mask.ndim < len(shape):
         return None
-    mask = mask.any(axis=tuple(range(mask.ndim - len(shape)))) if mask.ndim > len(shape) else mask
+    mask = np.asarray(mask.any(axis=tuple(range(mask.ndim - len(shape)))))
     spread = tuple(axis for axis, n in enumerate(shape) if n == 1 and mask.shape[axis] != 1)
-    mask = mask.any(axis=spread, keepdims=True) if spread else mask
+    mask = np.asarray(mask.any(axis=spread, keepdims=True))
     return mask if mask.shape == shape else None
+
+
+def aligned(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Values as they go into a tile of this shape: one for each partition is for all of its elements."""
+    if values.ndim == 1 < len(shape) and len(values) == shape[0]:
+        return values.reshape(len(values), *(1,) * (len(shape) - 1))
+    return values
 
 
 def by_partition(xs: Sequence[Any]) -> list[Any]:
@@ -161,6 +168,7 @@ def finish(
         if mask is not None and not mask.all():
             undefined = ~mask if undefined is None else np.broadcast_to(undefined, mask.shape) | ~mask
         tile = new_tile(values, undefined, dtype, memory)
+        tile.storage.masked = None if mask is None or mask.all() else np.array(mask)
         machine.current().use(tile)
         return tile
     if dst.size != values.size:
