@@ -57,7 +57,7 @@ def elementwise(
         raise KernelError(f"{name} takes tiles; compute with plain numbers in Python")
     xs = tuple(by_partition(xs))
     shape = common_shape(name, *(x.shape if isinstance(x, Tensor) else np.shape(x) for x in xs))
-    keep = as_mask(mask, shape)
+    keep = as_mask(mask, shape, *xs)
     ops = [operand(x, keep) for x in xs]
     reads = tuple(op.tensor for op in ops if op.tensor is not None)
     machine.current().instruction(
@@ -147,7 +147,7 @@ def reduce_tile(
     instruction: str = "tensor_reduce",
 ) -> Tensor:
     """A tile with axes combined away."""
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     op = operand(data, keep)
     here = machine.current()
     here.instruction(
@@ -181,7 +181,7 @@ def select(
     shape = common_shape(
         instruction, *(one.shape if isinstance(one, Tensor) else np.shape(one) for one in given)
     )
-    sides = [operand(one, as_mask(mask, shape)) for one in given]
+    sides = [operand(one, as_mask(mask, shape, *given)) for one in given]
     reads = tuple(side.tensor for side in sides if side.tensor is not None)
     machine.current().instruction(
         instruction, None, reads, () if dst is None else (dst,), elements=free_elements(shape)
@@ -204,4 +204,4 @@ def dropout(data: Tensor, prob: Any, dst: Tensor | None, dtype: Any, mask: Any) 
     )
     kept = here.random.random(data.shape) >= aligned(computing(share.values), data.shape)
     values = np.where(kept, computing(op.values), 0)
-    return finish(dst, values, op.undefined, result_dtype(dtype, [op]), as_mask(mask, data.shape))
+    return finish(dst, values, op.undefined, result_dtype(dtype, [op]), as_mask(mask, data.shape, data))

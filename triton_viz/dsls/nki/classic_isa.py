@@ -45,7 +45,7 @@ def iota(expr: Any, dtype: Any, *, mask: Any = None, **_: Any) -> Tensor:
     """A new tile of the numbers of an index expression, such as `nl.arange(512)[None, :]`."""
     values = np.asarray(expr)
     machine.current().instruction("iota", elements=ops.free_elements(values.shape))
-    return ops.finish(None, values, None, as_dtype(dtype), ops.as_mask(mask, values.shape))
+    return ops.finish(None, values, None, as_dtype(dtype), ops.as_mask(mask, values.shape, values))
 
 
 def affine_select(

@@ -32,12 +32,22 @@ class Axis:
         return self.start + self.step * np.arange(self.count, dtype=np.int64)
 
 
+class GridIndex(np.ndarray):
+    """An index of `mgrid`: of the grid's rank, and one long along the axes that it does not run along.
+
+    A tile has the axes that its indices run along. So where a grid has more of them than a tensor has
+    indices, the others are left out: `x[p, f]` has two for `p, f, one = nl.mgrid[0:128, 0:512, 0:1]`.
+    """
+
+
 @dataclasses.dataclass(frozen=True)
 class Picked:
     """Elements by their coordinates: for each axis of the tensor an array that broadcasts to `shape`."""
 
     coordinates: tuple[np.ndarray, ...]
     shape: tuple[int, ...]
+    spread: tuple[int, ...] | None = None
+    """The shape with the axes that were left out, which masks of the same indices have."""
 
     def inside(self, size: tuple[int, ...]) -> np.ndarray:
         """Which of them a tensor of this size has."""
@@ -86,9 +96,9 @@ def _entry(entry: Any, size: int) -> Any:
     if isinstance(entry, np.ndarray):
         if entry.dtype == bool:
             raise UnsupportedError("a tensor cannot be indexed with a mask: give it as mask=")
-        return entry.astype(np.int64, copy=False)
+        return entry if entry.dtype == np.int64 else entry.astype(np.int64)
     if hasattr(entry, "as_index"):  # a tile of indices
-        return entry.as_index()
+        return np.asarray(entry.as_index())
     return operator.index(entry)
 
 
@@ -103,7 +113,7 @@ def picked(key: Key) -> Picked:
         raise UnsupportedError(
             "a new axis (None) cannot be combined with nl.arange, nor reach outside a tensor"
         )
-    arrays = [np.asarray(entry) if not isinstance(entry, Axis) else None for entry in key]
+    arrays = [None if isinstance(entry, Axis) else np.asarray(entry) for entry in key]
     chosen = [at for at, array in enumerate(arrays) if array is not None]
     try:
         block = np.broadcast_shapes(*(array.shape for array in arrays if array is not None))
@@ -130,7 +140,19 @@ def picked(key: Key) -> Picked:
             continue
         where = before.index(at) if at in before else len(before) + len(block) + after.index(at)
         coordinates.append(entry.places().reshape(-1, *(1,) * (rank - where - 1)))
-    return Picked(tuple(coordinates), shape)
+    found = Picked(tuple(coordinates), shape)
+    return _without_unused(found, len(key)) if any(isinstance(a, GridIndex) for a in key) else found
+
+
+def _without_unused(found: Picked, indices: int) -> Picked:
+    """Without axes of length one beyond what so many indices make."""
+    rank = len(found.shape)
+    unused = [axis for axis in range(rank - 1, 0, -1) if found.shape[axis] == 1]
+    unused = unused[: max(0, rank - max(indices, 2))]
+    kept = [axis for axis in range(rank) if axis not in unused]
+    full = [np.asarray(c).reshape((1,) * (rank - c.ndim) + c.shape) for c in found.coordinates]
+    coordinates = tuple(c.reshape(tuple(c.shape[axis] for axis in kept)) for c in full)
+    return Picked(coordinates, tuple(found.shape[axis] for axis in kept), found.shape)
 
 
 def steps_of(places: np.ndarray, rank: int) -> tuple[int, tuple[int, ...]] | None:

@@ -143,7 +143,7 @@ def activation(
     row = function_of(op, "nisa.activation")
     if row.operands != 1:
         raise UnsupportedError(f"nisa.activation takes a function of one operand, not {row.name}")
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     x = operand(data, keep)
     bias = 0.0 if bias is None else bias
     sides = [per_partition(side, data.ndim, "nisa.activation", data.shape[0]) for side in (scale, bias)]
@@ -245,7 +245,7 @@ def tensor_tensor(
 ) -> Tensor:
     """`data1 <op> data2`, element by element."""
     row = function_of(op, "nisa.tensor_tensor")
-    keep = as_mask(mask, data1.shape)
+    keep = as_mask(mask, data1.shape, data1)
     a, b = operand(data1, keep), operand(data2, keep)
     not_both_in_psum("tensor_tensor", data1, data2)
     _same_tiles("tensor_tensor", data1, data2)
@@ -296,7 +296,7 @@ def tensor_scalar(
     **_: Any,
 ) -> Tensor:
     """`(data <op0> operand0) <op1> operand1`, each operand a number or one for each partition."""
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     values, undefined, sides = stages(
         data,
         keep,
@@ -358,7 +358,7 @@ def tensor_scalar_reduce(
     **_: Any,
 ) -> Tensor:
     """`data <op0> operand0`, and that combined in each partition in `reduce_res`."""
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     only = [(op0, operand0, reverse0)]
     values, undefined, sides = stages(data, keep, only, "tensor_scalar_reduce", None, writes(dst, reduce_res))
     accumulate("vector", values, undefined, reduce_op, reduce_res, reduce_cmd, keep, data, reduce_init)
@@ -383,7 +383,7 @@ def scalar_tensor_tensor(
     """`(data <op0> operand0) <op1> operand1`, the first operand for each partition, the second a tile."""
     not_both_in_psum("scalar_tensor_tensor", data, operand1)
     _same_tiles("scalar_tensor_tensor", data, operand1)
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     values, undefined, sides = stages(
         data, keep, [(op0, operand0, reverse0)], "scalar_tensor_tensor", None, writes(dst)
     )
@@ -426,7 +426,7 @@ def tensor_partition_reduce(
 ) -> Tensor:
     """The partitions combined into one, on the gpsimd engine."""
     row = function_of(op, "nisa.tensor_partition_reduce")
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     x = operand(data, keep)
     machine.current().instruction(
         *("tensor_partition_reduce", None, (data,), writes(dst)),
@@ -468,7 +468,7 @@ def tensor_tensor_scan(
 ) -> Tensor:
     """Along each partition, `state = (data0[i] <op0> state) <op1> data1[i]`."""
     first, second = (function_of(op, "nisa.tensor_tensor_scan") for op in (op0, op1))
-    keep = as_mask(mask, data0.shape)
+    keep = as_mask(mask, data0.shape, data0)
     a, b = operand(data0, keep), operand(data1, keep)
     begin = per_partition(initial, 2, "tensor_tensor_scan", data0.shape[0])
     not_both_in_psum("tensor_tensor_scan", data0, data1)

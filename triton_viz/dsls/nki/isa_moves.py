@@ -62,11 +62,11 @@ def dma_copy(
     if dst_rmw_op is not None:
         dma_compute(dst, [src, dst], dst_rmw_op)
     elif src.memory == "HBM" and dst.memory == "HBM":
-        _between_hbm(dst, src, as_mask(keep, src.shape))
+        _between_hbm(dst, src, as_mask(keep, src.shape, src))
     elif src.memory == "HBM":
         ops.load(src, dst.dtype, keep, dst)
     elif dst.memory == "HBM":
-        ops.store(dst, src, None if keep is None else as_mask(keep, src.shape).reshape(dst.shape))  # type: ignore[union-attr]
+        ops.store(dst, src, None if keep is None else as_mask(keep, src.shape, src).reshape(dst.shape))  # type: ignore[union-attr]
     else:
         ops.copy(src, dst, None, keep, instruction="dma_copy")
 
@@ -167,7 +167,7 @@ def tensor_copy_predicated(
     """Elements copied where a predicate is true; the others stay as they are."""
     true = computing(operand(predicate).values) != 0
     keep = true.reshape(dst.shape) != reverse_pred
-    given = as_mask(mask, dst.shape)
+    given = as_mask(mask, dst.shape, dst)
     keep = keep if given is None else keep & given
     x = operand(src)
     reads = tuple(tensor for tensor in (x.tensor, predicate) if tensor is not None)
@@ -424,8 +424,8 @@ def register_store(dst: Tensor, src: VirtualRegister) -> None:
 
 
 def core_barrier(data: Tensor, cores: Any, engine: Any = None, name: str | None = None, **_: Any) -> None:
-    """Wait for another core, which is not possible where programs run one after the other."""
-    raise UnsupportedError("nisa.core_barrier is not interpreted: programs run one after the other")
+    """Wait for another core. Programs run one after the other: what a later one writes is undefined here."""
+    machine.current().instruction("register", None, (data,))
 
 
 def sendrecv(*_: Any, **__: Any) -> None:

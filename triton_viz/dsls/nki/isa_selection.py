@@ -51,7 +51,7 @@ def select_reduce(
         reduce_cmd = "reset_reduce"
     values = values.astype(np.float32)
     accumulate(
-        "vector", values, undefined, reduce_op, reduce_res, reduce_cmd, as_mask(mask, tile.shape), tile
+        "vector", values, undefined, reduce_op, reduce_res, reduce_cmd, as_mask(mask, tile.shape, tile), tile
     )
     return tile
 
@@ -75,7 +75,7 @@ def range_select(
     **_: Any,
 ) -> Tensor:
     """Elements whose place in the partition is between bounds, and a number elsewhere."""
-    keep = as_mask(mask, on_true_tile.shape)
+    keep = as_mask(mask, on_true_tile.shape, on_true_tile)
     x = operand(on_true_tile, keep)
     bounds = [per_partition(b, 2, "range_select", on_true_tile.shape[0]) for b in (bound0, bound1)]
     reads = tuple(o.tensor for o in (x, *bounds) if o.tensor is not None)
@@ -108,7 +108,7 @@ def reciprocal(
 def _unary(
     instruction: str, function: str, dst: Tensor | None, data: Tensor, dtype: Any, mask: Any
 ) -> Tensor:
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     x = operand(data, keep)
     machine.current().instruction(
         instruction, None, (data,), writes(dst), elements=free_elements(data.shape), flops=data.size
@@ -146,7 +146,7 @@ def bn_stats(
     **_: Any,
 ) -> Tensor:
     """For each partition count, mean and variance * count of elements at even places, then at odd ones."""
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     x = operand(data, keep)
     if free_elements(data.shape) > hardware.BN_STATS_FREE:
         machine.current().report(
@@ -162,11 +162,14 @@ def bn_stats(
     )
     flat = x.values.reshape(data.shape[0], -1).astype(np.float32)
     inside = np.ones(flat.shape, bool) if keep is None else keep.reshape(flat.shape)
-    missing = x.undefined
-    if missing is not None:
-        used = np.broadcast_to(missing, data.shape).reshape(flat.shape) & inside
-        if used.any():
+    rows = None
+    if x.undefined is not None:
+        used = np.broadcast_to(x.undefined, data.shape).reshape(flat.shape) & inside
+        # A row that is undefined as a whole is one that nobody looks at.
+        both = used.any(axis=1) & (used.sum(axis=1) != inside.sum(axis=1))
+        if both.any():
             machine.current().report_undefined(data, used.reshape(data.shape), "in bn_stats")
+        rows = np.broadcast_to(used.any(axis=1, keepdims=True), (len(flat), 6))
     columns = []
     for part in (0, 1):
         some, counted = flat[:, part::2], inside[:, part::2]
@@ -174,7 +177,7 @@ def bn_stats(
         mean = np.where(counted, some, 0).sum(axis=1, dtype=np.float32) / np.maximum(count, 1)
         spread = np.where(counted, (some - mean[:, None]) ** 2, 0).sum(axis=1, dtype=np.float32)
         columns += [count, mean, spread]
-    return result(dst, np.stack(columns, axis=1).astype(np.float32), None, dtype or FLOAT, [x], None)
+    return result(dst, np.stack(columns, axis=1).astype(np.float32), rows, dtype or FLOAT, [x], None)
 
 
 def bn_aggr(
@@ -187,7 +190,7 @@ def bn_aggr(
     **_: Any,
 ) -> Tensor:
     """Mean and variance of each partition, from one or more results of `bn_stats`."""
-    keep = as_mask(mask, data.shape)
+    keep = as_mask(mask, data.shape, data)
     x = operand(data, keep)
     flat = x.values.reshape(data.shape[0], -1).astype(np.float32)
     if flat.shape[1] % 3:
@@ -203,7 +206,12 @@ def bn_aggr(
     centre = (count * mean).sum(axis=1) / total
     variance = (spread + count * (mean - centre[:, None]) ** 2).sum(axis=1) / total
     values = np.stack([centre, variance], axis=1).astype(np.float32)
-    return result(dst, values, None, dtype or FLOAT, [x], None)
+    rows = None
+    if x.undefined is not None:
+        used = np.broadcast_to(x.undefined, data.shape).reshape(flat.shape)
+        whole = ops.whole_or_none(used, 1, data, x.undefined, "in bn_aggr")
+        rows = np.broadcast_to(whole[:, None], values.shape)
+    return result(dst, values, rows, dtype or FLOAT, [x], None)
 
 
 def max8(

@@ -11,6 +11,7 @@ import numpy as np
 from triton_viz.dsls.nki import buffers, hardware, machine, ops
 from triton_viz.dsls.nki.dtypes import TYPES, as_dtype, is_float
 from triton_viz.dsls.nki.functions import FUNCTIONS
+from triton_viz.dsls.nki.indexing import GridIndex
 from triton_viz.dsls.nki.loops import Range
 from triton_viz.dsls.nki.tensor import Tensor
 from triton_viz.errors import KernelError, UnsupportedError
@@ -151,9 +152,9 @@ class _MakeGrid:
             if not isinstance(entry, slice) or entry.stop is None:
                 raise UnsupportedError(f"mgrid takes slices such as 0:128, not {entry!r}")
             ranges.append(np.arange(entry.start or 0, entry.stop, entry.step or 1, dtype=np.int64))
-        shape = tuple(len(one) for one in ranges)
+        rank = len(ranges)
         return _Grid(
-            np.broadcast_to(one.reshape(-1, *(1,) * (len(shape) - at - 1)), shape)
+            one.reshape(*(1,) * at, -1, *(1,) * (rank - at - 1)).view(GridIndex)
             for at, one in enumerate(ranges)
         )
 
@@ -316,7 +317,7 @@ def any(
 def _count(x: Tensor, axis: Any, mask: Any) -> np.ndarray | int:
     """How many elements each result of a reduction is of."""
     axes = [int(a) % x.ndim for a in (axis if isinstance(axis, tuple | list) else [axis])]
-    keep = ops.as_mask(mask, x.shape)
+    keep = ops.as_mask(mask, x.shape, x)
     if keep is None:
         return math.prod(x.shape[a] for a in axes)
     return np.maximum(keep.sum(axis=tuple(axes), keepdims=True), 1)

@@ -22,7 +22,7 @@ from triton_viz.errors import KernelError, UnsupportedError
 
 def load(src: Tensor, dtype: Any = None, mask: Any = None, dst: Tensor | None = None) -> Tensor:
     """Elements of HBM in SBUF."""
-    keep = as_mask(mask, src.shape)
+    keep = as_mask(mask, src.shape, src)
     here = machine.current()
     here.instruction("dma_copy", None, (src,), () if dst is None else (dst,), mask=keep)
     value = here.builder.load(src, keep)
@@ -63,7 +63,7 @@ def undefined_of(tensor: Tensor) -> np.ndarray | None:
 
 def store(dst: Tensor, value: Any, mask: Any = None) -> None:
     """Elements of SBUF, or a number, in HBM."""
-    keep = as_mask(mask, dst.shape)
+    keep = as_mask(mask, dst.shape, dst)
     here = machine.current()
     source = value if isinstance(value, Tensor) else None
     if source is not None and source.memory == "HBM":
@@ -125,7 +125,7 @@ def copy(
     memory: str = "SBUF",
 ) -> Tensor:
     """Elements of a tile in another, on the chip."""
-    keep = as_mask(mask, src.shape)
+    keep = as_mask(mask, src.shape, src)
     op = operand(src, keep)
     here = machine.current()
     destination = memory if dst is None else dst.memory
@@ -143,7 +143,7 @@ def load_transposed(
 ) -> Tensor:
     """Elements of HBM or SBUF, with axes in another order, in SBUF."""
     here = machine.current()
-    keep = as_mask(mask, src.shape)
+    keep = as_mask(mask, src.shape, src)
     here.instruction("dma_transpose", None, (src,), () if dst is None else (dst,), mask=keep)
     destination = "SBUF" if dst is None else dst.memory
     if src.memory == "HBM":
@@ -169,7 +169,7 @@ def atomic(dst: Tensor, value: Any, op: Any, mask: Any) -> None:
     if function_of(op, "nl.atomic_rmw").name != "add":
         raise UnsupportedError("nl.atomic_rmw adds; it has no other op")
     here = machine.current()
-    keep = as_mask(mask, dst.shape)
+    keep = as_mask(mask, dst.shape, dst)
     values, undefined = operand(value, keep)[:2]
     values, undefined = _fitted(values, undefined, dst)
     if undefined is not None and (undefined if keep is None else undefined & keep).any():

@@ -17,6 +17,7 @@ from triton_viz.dsls.nki.tiles import (
     new_tile,
     operand,
     result_dtype,
+    whole_or_none,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "store",
     "transpose",
     "undefined_of",
+    "whole_or_none",
 ]

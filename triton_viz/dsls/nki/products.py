@@ -63,7 +63,7 @@ def matmul(
             missing = np.broadcast_to(right.undefined, right.values.shape)
             columns = whole_or_none(missing.reshape(b.shape), 0, moving, missing, "in a product")
         undefined = (rows[:, None] | columns[None, :]).reshape(product.shape)
-    keep = as_mask(mask, product.shape)
+    keep = as_mask(mask, product.shape, product)
     if dst is None:
         return finish(None, product, undefined, np.dtype(np.float32), keep, "PSUM")
     if accumulate is not False:

@@ -72,7 +72,7 @@ def as_value(array: np.ndarray, dtype: np.dtype | None = None) -> Value:
 class Tensor:
     """A tensor of a kernel, or a view of one. `array` and `undefined` are views of the storage's."""
 
-    __slots__ = ("array", "picked", "storage", "undefined")
+    __slots__ = ("array", "picked", "spread", "storage", "undefined")
     __array_ufunc__ = None  # so that `array + tensor` is ours
     __hash__ = object.__hash__
 
@@ -88,6 +88,8 @@ class Tensor:
         self.undefined = storage.undefined if array is None else undefined
         self.picked = picked
         """Elements of `array`, if not all of it, by their coordinates."""
+        self.spread = None if picked is None else picked.spread
+        """The shape that a mask of the same indices has, if it is another one."""
 
     # --- what it is ---
 
@@ -167,6 +169,8 @@ class Tensor:
     # --- parts of it ---
 
     def __getitem__(self, key: Any) -> "Tensor":
+        if self.ndim == 1 and self.memory != "HBM" and isinstance(key, tuple) and len(key) == 2:
+            return self.reshape(len(self), 1)[key]  # one element of each partition
         entries = indexing.parse(key, self.shape)
         if self.picked is not None:
             return self._pick_again(entries)
@@ -175,6 +179,8 @@ class Tensor:
             own = [(entry, next(sizes)) for entry in entries if entry is not None]
             if all(_inside(entry, size) for entry, size in own):
                 index = tuple(_slice(entry) for entry in entries)
+                if self.memory != "HBM" and self.array[index].ndim == 1 < self.ndim:
+                    index = (*index, None)  # a tile has a free axis
                 return self._part(
                     self.array[index], None if self.undefined is None else self.undefined[index]
                 )
@@ -198,7 +204,9 @@ class Tensor:
                 strides = [total + s * stride for total, s in zip(strides, step[1], strict=True)]
             return np.lib.stride_tricks.as_strided(array[first], found.shape, strides)
 
-        return self._part(view(self.array), None if self.undefined is None else view(self.undefined))
+        part = self._part(view(self.array), None if self.undefined is None else view(self.undefined))
+        part.spread = found.spread
+        return part
 
     def _pick_again(self, entries: indexing.Key) -> "Tensor":
         assert self.picked is not None

@@ -10,6 +10,7 @@ from triton_viz.core.data import TensorInfo
 from triton_viz.dsls.nki import machine
 from triton_viz.dsls.nki.buffers import MemoryRegion, as_region
 from triton_viz.dsls.nki.dtypes import as_dtype, cast, is_float, promote
+from triton_viz.dsls.nki.indexing import GridIndex
 from triton_viz.dsls.nki.tensor import Storage, Tensor
 from triton_viz.errors import KernelError, UnsupportedError
 
@@ -66,15 +67,15 @@ def by_partition(xs: Sequence[Any]) -> list[Any]:
     """Operands of one rank: a tile with one element in each partition is spread over the free axes."""
     rank = max((x.ndim for x in xs if isinstance(x, Tensor)), default=0)
     return [
-        x[(slice(None), *(None,) * (rank - 1))]
+        x.reshape(len(x), *(1,) * (rank - 1))
         if isinstance(x, Tensor) and x.picked is None and x.memory != "HBM" and x.ndim == 1 < rank
         else x
         for x in xs
     ]
 
 
-def as_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    """A mask over a block of this shape."""
+def as_mask(mask: Any, shape: tuple[int, ...], *of: Any) -> np.ndarray | None:
+    """A mask over a block of this shape, which these tensors have."""
     if mask is None:
         return None
     if isinstance(mask, Tensor):
@@ -82,10 +83,20 @@ def as_mask(mask: Any, shape: tuple[int, ...]) -> np.ndarray | None:
             "a mask is made of nl.arange and comparisons, not of a tile: use nl.where for that"
         )
     given = np.asarray(mask, bool)
-    try:
-        return np.broadcast_to(given, shape)
-    except ValueError:
-        raise KernelError(f"a mask of shape {given.shape} does not fit a block of shape {shape}") from None
+    shapes = [shape]
+    if isinstance(mask, GridIndex):
+        spread = [t.spread for t in of if isinstance(t, Tensor) and t.spread is not None]
+        shapes = [*(one for one in spread if math.prod(one) == math.prod(shape)), shape]
+        if given.ndim > len(shape):  # without the axes that it does not run along
+            unused = [axis for axis in range(given.ndim - 1, 0, -1) if given.shape[axis] == 1]
+            given_without = given.squeeze(tuple(unused[: given.ndim - len(shape)]))
+            given, shapes = (given, shapes) if spread else (given_without, shapes)
+    for one in shapes:
+        try:
+            return np.broadcast_to(given, one).reshape(shape)
+        except ValueError:
+            continue
+    raise KernelError(f"a mask of shape {given.shape} does not fit a block of shape {shape}")
 
 
 # --- allocation ---
