@@ -431,6 +431,13 @@ def test_a_real_installation_is_neither_shadowed_nor_changed(tmp_path: Path):
     assert said.splitlines() == ["True True", "the real one", "triton_viz's stand-in for neuronxcc.nki."]
 
 
+def test_the_example_runs_and_its_broken_form_says_where():
+    said = run_python("-m", "examples.nki_rms_norm", cwd=ROOT).stdout
+    assert "rms_norm on trn2:" in said
+    said = run_python("-m", "examples.nki_rms_norm", "--broken", cwd=ROOT, fails=True).stderr
+    assert "kernel rms_norm, program (2, 0, 0): x, a tensor of shape (256, 512) in HBM" in said
+
+
 def test_importing_triton_viz_leaves_the_names_free(tmp_path: Path):
     code = "import triton_viz, importlib.util; print(importlib.util.find_spec('nki'))"
     said = run_python("-c", code, cwd=tmp_path, environment={"PYTHONPATH": str(ROOT)}).stdout

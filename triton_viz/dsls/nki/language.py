@@ -120,7 +120,7 @@ def rand(shape: Any, dtype: Any = np.float32, **_: Any) -> Tensor:
 def random_seed(seed: Any, mask: Any = None, **_: Any) -> None:
     """Begin the random numbers anew."""
     number = seed.as_index().reshape(-1)[0] if isinstance(seed, Tensor) else seed
-    machine.current().random = np.random.default_rng(abs(int(number)))
+    machine.current().random = np.random.default_rng(int(number) % 2**63)
 
 
 # --- indices ---

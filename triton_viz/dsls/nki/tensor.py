@@ -353,12 +353,11 @@ class Tensor:
                 scalar_offset = scalar_offset.as_index().reshape(-1)[0]
             flat = flat + int(scalar_offset) * stride
         array = root.array
-        coordinates = list(np.unravel_index(np.clip(flat, 0, max(array.size - 1, 0)), array.shape))
-        outside = (flat < 0) | (flat >= array.size)
-        if outside.any():
-            inner = math.prod(array.shape[1:])
-            coordinates[0] = np.where(outside, flat // max(inner, 1), coordinates[0])
-        found = Picked(tuple(np.asarray(c, np.int64) for c in coordinates), shape)
+        coordinates: list[np.ndarray] = []
+        for axis in range(array.ndim):  # what is outside is so along the first axis
+            place, flat = np.divmod(flat, max(math.prod(array.shape[axis + 1 :]), 1))
+            coordinates.append(place)
+        found = Picked(tuple(coordinates), shape)
         return root._strided(found) or Tensor(root.storage, array, root.undefined, found)
 
     def view(self, dtype: Any) -> "Tensor":
