@@ -9,10 +9,8 @@ from triton_viz.dsls.nki.isa_compute import (
     tensor_partition_reduce,
     tensor_reduce,
     tensor_scalar,
-    tensor_scalar_cumulative,
     tensor_scalar_reduce,
     tensor_tensor,
-    tensor_tensor_scan,
 )
 from triton_viz.dsls.nki.isa_enums import (
     dge_mode,
@@ -51,6 +49,7 @@ from triton_viz.dsls.nki.isa_moves import (
     tensor_copy,
     tensor_copy_predicated,
 )
+from triton_viz.dsls.nki.isa_scans import tensor_scalar_cumulative, tensor_tensor_scan
 from triton_viz.dsls.nki.isa_selection import (
     bn_aggr,
     bn_stats,

@@ -148,7 +148,7 @@ def allocate(
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """What nothing was written to: NaN, so that a use of it shows."""
-    return np.full(shape, np.nan if is_float(dtype) else 0).astype(dtype)
+    return np.full(shape, np.nan if is_float(dtype) else 0, dtype)
 
 
 def new_tile(
