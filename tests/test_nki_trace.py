@@ -18,7 +18,7 @@ from triton_viz.clients import Profiler, RaceDetector, Tracer
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
 from triton_viz.core.data import Compute, Dot, Issue, Launch, Load, Op, Reduce, SbufEvent, Store, Transfer
 from triton_viz.core.trace import NKITrace
-from triton_viz.dsls.nki import NeuronProfile, isa, language, summary
+from triton_viz.dsls.nki import Instruction, NeuronProfile, isa, language, summary
 from triton_viz.errors import KernelError, UnsupportedError
 from triton_viz.visualizer.analysis import analyze_records
 from triton_viz.visualizer.draw import get_visualization_data
@@ -231,6 +231,22 @@ def test_a_profile_has_bytes_per_memory_engines_and_intensity():
     memories = {memory.memory: memory for memory in profile.memories}
     assert memories["PSUM"].peak == 512 * 4
     assert memories["SBUF"].peak <= memories["SBUF"].capacity == 192 * 1024
+
+
+def test_instructions_say_which_engine_ran_them_and_when():
+    traced(modern.matmul_basic)(ones(128, 64), ones(128, 512))
+    found = of(Instruction)
+    assert [(one.name, one.engine, one.number) for one in found] == [
+        ("dma_copy", "dma", 1),
+        ("dma_copy", "dma", 2),
+        ("nc_matmul", "tensor", 3),
+        ("tensor_copy", "vector", 4),
+        ("dma_copy", "dma", 5),
+    ]
+    product = found[2]
+    assert (product.reads, product.writes) == (("left", "right"), ("product",))
+    events = {event.name: event for event in of(SbufEvent)}
+    assert (events["product"].start, events["product"].end) == (3, 4)
 
 
 def test_masked_off_elements_are_not_counted_as_moved():

@@ -61,7 +61,8 @@ class trace(contextlib.ContextDecorator):
     ...     some_library.rms_norm(x)
 
     Kernels run on the CPU, with or without a GPU, and with or without TRITON_INTERPRET=1. Without a client
-    (`trace(())`) they just run.
+    (`trace(())`) they just run. With `backend="nki"` they are kernels for AWS Trainium: plain functions, or
+    what `@nki.jit` made of them.
     """
 
     def __init__(self, client: ClientLike | Sequence[ClientLike] = "tracer", backend: str = "triton"):

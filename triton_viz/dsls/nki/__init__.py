@@ -9,11 +9,11 @@ programs and reports what is wrong, `ledger` counts buffers, bytes and engines, 
 """
 
 from triton_viz.dsls.nki import operators
-from triton_viz.dsls.nki.records import NeuronProfile
+from triton_viz.dsls.nki.records import Instruction, NeuronProfile
 from triton_viz.dsls.nki.registry import NKI
 from triton_viz.dsls.nki.standins import install, uninstall
 from triton_viz.dsls.nki.summary import summary
 
 operators.install()
 
-__all__ = ["NKI", "NeuronProfile", "install", "summary", "uninstall"]
+__all__ = ["NKI", "Instruction", "NeuronProfile", "install", "summary", "uninstall"]

@@ -28,13 +28,13 @@ par_dim = ops.PartitionDim
 def _function(name: str) -> Any:
     if FUNCTIONS[name].operands == 1:
 
-        def one(x: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> Tensor:
+        def one(x: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
             return ops.elementwise(name, x, dtype=dtype, mask=mask)
 
         made: Any = one
     else:
 
-        def two(x: Any, y: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> Tensor:
+        def two(x: Any, y: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
             return ops.elementwise(name, x, y, dtype=dtype, mask=mask)
 
         made = two
@@ -221,12 +221,12 @@ def _in_hbm(tensor: Any, of: str) -> Tensor:
     return tensor
 
 
-def load(src: Any, *, mask: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+def load(src: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
     """A new tile in SBUF with elements of HBM."""
     return ops.load(_in_hbm(src, "nl.load"), dtype, mask)
 
 
-def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+def load_transpose2d(src: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
     """The same, with its two axes exchanged."""
     source = _in_hbm(src, "nl.load_transpose2d")
     if source.ndim != 2:

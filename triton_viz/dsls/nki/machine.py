@@ -222,7 +222,21 @@ class Machine:
         totals.instructions += 1
         totals.flops += flops
         moved = max((count for _, count in (*read, *written)), default=0)
-        totals.seconds += hardware.seconds(engine, ledger.target, elements, moved, slow)
+        busy = hardware.seconds(engine, ledger.target, elements, moved, slow)
+        totals.seconds += busy
+        if ledger.keeping:
+            ledger.instructions.append(
+                {
+                    "call_path": self.path(),
+                    "iterations": self.iterations,
+                    "name": name,
+                    "engine": engine,
+                    "number": ledger.tick,
+                    "reads": tuple(tensor.name for tensor in reads),
+                    "writes": tuple(tensor.name for tensor in writes),
+                    "seconds": busy,
+                }
+            )
         return engine
 
     def use(self, tensor: "Tensor") -> None:

@@ -12,6 +12,21 @@ if TYPE_CHECKING:
     from triton_viz.dsls.nki.machine import Launched, Machine
 
 
+class Instruction(Op, frozen=True, tag=True, kw_only=True):
+    """One instruction of one engine. Its number is the time that sbuf events count in."""
+
+    name: str
+    """As `nki.isa` has it, also where `nki.language` was used."""
+    engine: str
+    number: int
+    """Among the instructions of its program, from 1."""
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    """The tensors, by their names in the kernel; a result's own is not among them."""
+    seconds: float
+    """About how long the engine is busy with it."""
+
+
 class EngineWork(msgspec.Struct, frozen=True, kw_only=True):
     """What one engine did, over all programs."""
 
@@ -63,9 +78,12 @@ class NeuronProfile(Op, frozen=True, tag=True, kw_only=True):
 
 
 def events_of(machine: "Machine") -> list[Op]:
-    """The buffers of the program that has just run, in the order of their allocation."""
+    """The instructions of the program that has just run, then its buffers, both in their order."""
     ledger = machine.launched.ledger
-    return [
+    instructions: list[Op] = [
+        Instruction(programs=machine.programs, **fields) for fields in ledger.instructions
+    ]
+    return instructions + [
         SbufEvent(
             programs=machine.programs,
             call_path=storage.path,
