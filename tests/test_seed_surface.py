@@ -18,7 +18,6 @@ from tests.programs import ROOT, run_python
 SHARDING = "comes with sharding"
 HOT_PATHS = "comes with hot paths"
 VISUALIZER = "comes with the visualizer"
-NKI = "comes with the NKI backend"
 
 
 def named(entries: Mapping[str, str | None]) -> list[Any]:
@@ -165,7 +164,7 @@ NAMES = {
     "triton_viz.core.trace:TritonTrace": None,
     "triton_viz.core.trace:TritonTrace.run": None,
     "triton_viz.core.trace:TritonTrace.__call__": None,
-    "triton_viz.core.trace:NKITrace": NKI,
+    "triton_viz.core.trace:NKITrace": None,
     "triton_viz.core.client:Client": None,
     **{
         f"triton_viz.core.client:Client.{name}": None
@@ -270,7 +269,7 @@ def test_client_can_be_chosen_by_name(name: str):
     assert name == _normalize_client(name).NAME
 
 
-BACKENDS = {"triton": None, "nki": NKI}
+BACKENDS = {"triton": None, "nki": None}
 
 
 @pytest.mark.parametrize("name", named(BACKENDS))

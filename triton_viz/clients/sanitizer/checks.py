@@ -8,7 +8,7 @@ import numpy as np
 
 from triton_viz.core.data import TensorInfo
 from triton_viz.core.grid.affine import Box
-from triton_viz.core.grid.memory import Mask
+from triton_viz.core.grid.memory import Mask, Memory
 from triton_viz.core.grid.value import Value
 from triton_viz.core.places import are_elements, elements_of, is_dense, reach
 from triton_viz.dsls.base import Accessed
@@ -94,7 +94,7 @@ def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo], given: Given
         return False
     low, high = int(lows[used].min()), int(highs[used].max())
     if not tensors and not given.closed:
-        return accessed.memory.holds(low, high) and not (lows[used] % width).any()
+        return _memory(accessed).holds(low, high) and not (lows[used] % width).any()
     for tensor in tensors or given.tensors:
         first, last = elements_of(tensor)
         if first <= low and high <= last and is_dense(tensor):
@@ -142,9 +142,15 @@ def _inside(block: Block, tensors: list[TensorInfo]) -> np.ndarray:
     return found
 
 
+def _memory(accessed: Accessed) -> Memory:
+    """The memory of a language that leaves the checking to us."""
+    assert isinstance(accessed.memory, Memory)
+    return accessed.memory
+
+
 def _anywhere(block: Block, accessed: Accessed, given: Given) -> np.ndarray:
     """Which elements are in memory that the kernel was given in some way."""
-    lows, memory = block.addresses, accessed.memory
+    lows, memory = block.addresses, _memory(accessed)
     highs = lows + block.width
     outside = memory.outside(lows, highs) & block.keep
     if outside.any() and memory.adopt(lows[outside]):

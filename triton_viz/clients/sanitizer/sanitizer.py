@@ -32,6 +32,8 @@ from triton_viz.core.config import cfg
 from triton_viz.core.data import Access, Atomic, Compute, Issue, Load, Op, Program, Site, Store, TensorInfo
 from triton_viz.core.grid.memory import Mask
 from triton_viz.core.grid.value import Value
+from triton_viz.core.patch import running_backend
+from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed
 from triton_viz.errors import SanitizerError, UnsupportedError
 
@@ -96,6 +98,8 @@ class Sanitizer(Client):
         """For each thread, those of its programs in which a number wrapped around."""
         self._findings: dict[tuple[Spot, str], Finding] = {}
         self._broadcast = BroadcastStores()
+        self._told: dict[tuple[Any, ...], Issue] = {}
+        """What the language itself found."""
         self._records = None
         self._aborted = False
 
@@ -113,7 +117,7 @@ class Sanitizer(Client):
         numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_whole(arg)}
         self._context = Context(grid, numbers)
         self._given = Given(list(self._tensors.values()), numbers.values())
-        self._analysis = self._analyze(grid)
+        self._analysis = Analysis((), True) if _checks_itself() else self._analyze(grid)
         self._spots = known_spots(self._analysis, self._tensors)
         for spot, known in self._spots.items():
             overflow = known.overflow
@@ -123,6 +127,12 @@ class Sanitizer(Client):
                 for kind, verdict, witness in _violations(known):
                     self._add(spot, self._of_witness(kind, verdict, witness))
         self._abort()
+
+    def issue_callback(self, issue: Issue) -> bool:
+        """Keep what a language finds that checks its kernels itself."""
+        with self._lock:
+            self._told.setdefault((issue.call_path, issue.kind, issue.tensor), issue)
+        return True
 
     def _analyze(self, grid: Program) -> Analysis:
         raise NotImplementedError
@@ -145,6 +155,8 @@ class Sanitizer(Client):
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Look at what touches memory, before it does."""
+        if _checks_itself():
+            return OpCallbacks()
         if op_type is Compute:
             return OpCallbacks(after_callback=self._compute, only=wrapping.EXACT)
         if not issubclass(op_type, Access):
@@ -260,6 +272,7 @@ class Sanitizer(Client):
             issue_of(finding, spot, self._spots.get(spot, Known()), self._context)
             for (spot, _), finding in self._findings.items()
         ]
+        found += self._told.values()
         if not self.execute:
             wrong = {spot for spot, _ in self._findings}
             found += [
@@ -278,7 +291,7 @@ class Sanitizer(Client):
         return next((v.reason for v in known.verdicts if v.reason), self._analysis.reason)
 
     def _abort(self) -> None:
-        if self.abort_on_error and self._findings and not self._aborted:
+        if self.abort_on_error and (self._findings or self._told) and not self._aborted:
             self._aborted = True
             issues = [issue for issue in self._issues() if issue.verdict == "violation"]
             where = f"{issues[0].call_path[-1].file}:{issues[0].call_path[-1].line}"
@@ -353,6 +366,11 @@ class _Call:
     arguments: dict[str, Any]
 
 
+def _checks_itself() -> bool:
+    """Whether the language of the launch checks every access, and says so: see `Client.issue_callback`."""
+    return OPERATION_REGISTRY[running_backend()].checks_itself
+
+
 def _is_whole(arg: Any) -> bool:
     return isinstance(arg, int | np.integer) and not isinstance(arg, bool)
 
@@ -395,6 +413,10 @@ class NoSanitizer(Sanitizer):
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Nothing is looked at."""
         return OpCallbacks()
+
+    def issue_callback(self, issue: Issue) -> bool:
+        """It is not wanted."""
+        return False
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:
         """All of them."""
