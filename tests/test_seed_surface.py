@@ -70,7 +70,7 @@ FILES = {
     "triton_viz/visualizer/interface.py": None,
     "triton_viz/visualizer/draw.py": None,
     "triton_viz/visualizer/analysis.py": None,
-    "triton_viz/visualizer/tooltip.py": VISUALIZER,
+    "triton_viz/visualizer/tooltip.py": None,
     "triton_viz/static/index.html": None,
     "frontend/GLOSSARY.md": None,
     "frontend/ops": None,
@@ -199,7 +199,7 @@ NAMES = {
     "triton_viz.clients:Profiler": None,
     "triton_viz.clients:Sanitizer": None,
     "triton_viz.visualizer.interface:update_global_data": None,
-    "triton_viz.visualizer.interface:raw_tensor_data": VISUALIZER,
+    "triton_viz.visualizer.interface:raw_tensor_data": None,
     "triton_viz.visualizer.draw:get_visualization_data": None,
     "triton_viz.visualizer.draw:collect_launch": None,
     "triton_viz.visualizer.analysis:analyze_records": None,
@@ -317,7 +317,7 @@ def test_worker_statistics_hold(name: str):
     assert all(name in stats for stats in workers.values())
 
 
-ENDPOINTS = {"/api/data": None, "/api/op_code": VISUALIZER}
+ENDPOINTS = {"/api/data": None, "/api/op_code": None}
 
 
 @pytest.mark.parametrize("url", named(ENDPOINTS))
@@ -342,8 +342,8 @@ CONTRACT = {
     "uuid": None,
     "type": None,
     "visualization_data": None,
-    "sbuf": VISUALIZER,
-    "histogram": VISUALIZER,
+    "sbuf": None,
+    "histogram": None,
 }
 
 

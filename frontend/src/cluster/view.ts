@@ -1,0 +1,3 @@
+// Placeholder.
+/** Shows the tape. */
+export async function showCluster(_hasTape: boolean) {}
