@@ -173,8 +173,8 @@ def test_hovering_a_tensor_names_the_element(address: str, seen: Visit) -> None:
     a = next(tensor for tensor in triton_viz.launches[1].tensors if tensor.name == "a")
     for row, col, what in [(3, 5, "touched by this op"), (3, 20, "touched by another op of this program")]:
         canvas.hover(position={"x": (col + 0.5) * box["width"] / K, "y": (row + 0.5) * box["height"] / M})
-        address = a.address + (row * K + col) * a.itemsize
-        expect(page.get_by_role("tooltip")).to_have_text(f"a[{row}, {col}]: {what} · address {address:#x}")
+        where = a.address + (row * K + col) * a.itemsize
+        expect(page.get_by_role("tooltip")).to_have_text(f"a[{row}, {col}]: {what} · address {where:#x}")
 
 
 def test_elements_in_the_gaps_of_a_view_are_counted_apart(seen: Visit) -> None:

@@ -292,7 +292,9 @@ def test_values_are_those_at_the_time_of_an_op(api: FlaskClient, monkeypatch: py
     x = torch.arange(4.0)
     triton_viz.trace()(kernels.add)[(2,)](x, x, x, 4, BLOCK=2)  # x = x + x
     (launch,) = triton_viz.launches
-    name = launch.at((0, 0, 0))[0].tensor  # one memory has one name
+    load = launch.records[0]
+    assert isinstance(load, Access)
+    name = load.tensor  # one memory has one name
     url = f"/api/tensor?tensor={name}&columns=4&across=4&down=1&layer=values"
     assert cells(api.get(f"{url}&op={launch.id}-0-0.0.0").data).tolist() == [[0, 1, 2, 3]]
     assert cells(api.get(f"{url}&op={launch.id}-2-0.0.0").data).tolist() == [[0, 2, 4, 6]]

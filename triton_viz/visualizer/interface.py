@@ -329,18 +329,25 @@ class PageServer:
         # It warns of every request that waits for a moment, which a page with many tiles makes it do.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         # Untyped: its loop, which `stop` has to reach, is not in waitress's types.
+        self._left: dict[int, Any] = {}
         self._server: Any = create_server(create_app(tape_path, token), sockets=[listener], threads=8)
 
     def run(self) -> None:
         """Answer requests until `stop` is called from another thread, or Ctrl-C is pressed."""
         self._server.run()
         self._server.task_dispatcher.shutdown()
+        wasyncore.close_all(self._left)
         self._server.close()
 
     def stop(self) -> None:
         """Make `run` return. May be called from any thread."""
-        # From within the server's own loop: it must not wait on a socket that another thread closes.
-        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map))
+
+        def leave() -> None:
+            # The loop ends once nothing is in it. Threads still use what was: `run` closes it after them.
+            self._left.update(self._server._map)
+            self._server._map.clear()
+
+        self._server.trigger.pull_trigger(leave)
 
 
 def _name() -> str:
