@@ -57,6 +57,11 @@ const panels: Panel[] = [sourcePanel(actions), programsPanel(actions), opsPanel(
 
 /** Asks for the launches anew, and shows the place in the address. */
 async function start() {
+  // A page with its own tape has no server: it is the cluster's view alone.
+  if (window.TAPE) {
+    document.body.classList.add("alone");
+    return visit({ view: "cluster" });
+  }
   try {
     ({ launches, tape: hasTape } = await api.launches());
   } catch (error) {

@@ -73,7 +73,7 @@ export async function drawSolid(
   const [wide, tall] = sizeOf(layout);
   const [width, height] = [Math.max(wide, SMALLEST), Math.max(tall, SMALLEST * 0.7)];
   const context = prepare(canvas, width, height);
-  const scale = (Math.min(width, height * 1.4) / Math.max(across, down, slices * 3)) * 0.62;
+  const scale = (Math.min(width, height * 1.4) / Math.max(across, down, slices * 3)) * 0.85;
   const of = painter(scene, mark?.colour ?? "--load", planes);
   context.translate(width / 2, height / 2);
   const corner = (x: number, y: number, z: number) =>

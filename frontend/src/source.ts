@@ -22,8 +22,8 @@ export function sourcePanel(actions: Actions): Panel {
       const strip = rows.get(line.line)?.querySelector<HTMLElement>(".heat");
       if (!strip) continue;
       const masked = line.masked / Math.max(1, line.elements + line.masked);
-      strip.style.setProperty("--bytes", String(line.bytes ? Math.max(0.04, line.bytes / most) : 0));
-      strip.style.setProperty("--masked", String(masked));
+      strip.style.setProperty("--bytes-share", String(line.bytes ? Math.max(0.04, line.bytes / most) : 0));
+      strip.style.setProperty("--masked-share", String(masked));
       strip.classList.toggle("has-issues", line.issues > 0);
       const words = [
         `${formatBytes(line.bytes)} moved by all programs`,
