@@ -10,7 +10,7 @@ const SIGNS = { auto: "◐", light: "☀", dark: "☾" };
 export function listenScheme() {
   let chosen: (typeof ORDER)[number] = ORDER.find((name) => name === recall()) ?? "auto";
   const apply = () => {
-    document.documentElement.style.colorScheme = chosen === "auto" ? "" : chosen;
+    document.documentElement.dataset.scheme = chosen;
     const button = byId("scheme");
     button.textContent = SIGNS[chosen];
     button.title = `Colours: ${chosen}`;

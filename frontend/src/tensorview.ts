@@ -196,6 +196,7 @@ export class TensorView {
       event.preventDefault();
       const factor = event.deltaY < 0 ? 1.3 : 1 / 1.3;
       this.look(zoomAt(this.layout, this.view, event.offsetX, event.offsetY, factor));
+      this.hover(event);
     };
     canvas.onpointerdown = (event) => {
       moved = 0;
@@ -230,7 +231,7 @@ export class TensorView {
   }
 
   /** Says at once what is under the pointer, and once it stands still also where that is and what it holds. */
-  private hover(event: PointerEvent) {
+  private hover(event: MouseEvent) {
     const { scene, layout, tensor } = this;
     const tip = byId("tip");
     const mine = ++this.hovering;
