@@ -27,10 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", metavar="FILE", help="a .html or a .png")
     parser.add_argument("--perfetto", metavar="FILE", help="a trace for ui.perfetto.dev")
     options = parser.parse_args(arguments)
-    outputs = {kind: options.output for kind in (".html", ".png") if str(options.output).endswith(kind)}
-    if options.output is not None and not outputs:
+    kind = Path(options.output or "").suffix
+    if options.output is not None and kind not in (".html", ".png"):
         parser.error(f"{options.output} is neither a .html nor a .png")
-    if not outputs and options.perfetto is None:
+    if options.output is None and options.perfetto is None:
         parser.error("nothing to write: give -o FILE.html, -o FILE.png or --perfetto FILE")
     try:
         text = Path(options.log).read_text(errors="replace")
@@ -39,9 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
             raise ValueError(
                 f"{options.log} holds no line of an instruction log: set GT_INSTRUCTION_LOG to it"
             )
-        if ".html" in outputs:
+        if kind == ".html":
             Path(options.output).write_text(page(Path(options.log).name, text))
-        if ".png" in outputs:
+        if kind == ".png":
             write_png(tape, Path(options.output))
         if options.perfetto is not None:
             Path(options.perfetto).write_text(json.dumps(perfetto(tape)))

@@ -66,6 +66,7 @@ def traces() -> Iterator[dict[str, Launch]]:
     trace("unmasked", clients, kernels.add_unmasked, (3,), x, x.clone(), torch.ones(10), 10, BLOCK=4)
     trace("race", ["tracer", "race_detector"], collide, (4,), torch.zeros(3))
     trace("masked", ["tracer"], kernels.add, (1,), *[torch.ones(64) for _ in range(3)], 20, BLOCK=32)
+    trace("called", ["tracer"], kernels.row_norm, (2,), torch.ones(2, 8), torch.zeros(2), 8, BLOCK=8)
     n = 16_000_000 - 5
     many = [torch.ones(n), torch.ones(n), torch.zeros(n)]
     trace("million", ["tracer"], kernels.add, (1_000_000,), *many, n, BLOCK=16)
@@ -108,6 +109,15 @@ def test_a_clicked_line_shows_its_ops(show) -> None:
     expect(page.locator("#ops [aria-current]")).to_contain_text("Dot")
     lines = page.locator("#ops .same-line span:nth-child(3)").all_inner_texts()
     assert len(set(lines)) == 1
+
+
+def test_an_op_in_a_function_that_was_called_shows_that_functions_source(show) -> None:
+    page = show("called")
+    called = page.locator("#called")
+    expect(called).to_contain_text("in load_row, kernels.py")
+    expect(called.locator("[aria-current] code")).to_contain_text("return tl.load(")
+    page.locator("#ops button", has_text="Store").click()
+    expect(called).to_be_hidden()
 
 
 def test_a_loop_is_one_group_and_its_iterations_are_chosen(show) -> None:
@@ -204,11 +214,11 @@ def test_all_programs_show_the_coverage_of_a_tensor_with_overlaps(show) -> None:
     page.get_by_role("button", name="All programs", exact=True).click()
     wait_until_drawn(page, "all")
     captions = page.locator("#tensors figcaption")
-    expect(captions.nth(0)).to_contain_text(f"at most 4{TIMES}")
-    expect(captions.nth(1)).to_contain_text(f"at most 3{TIMES}")
-    expect(captions.nth(2)).to_contain_text(f"at most 1{TIMES}")
+    expect(captions.nth(0)).to_contain_text(f"max 4{TIMES}")
+    expect(captions.nth(1)).to_contain_text(f"max 3{TIMES}")
+    expect(captions.nth(2)).to_contain_text(f"max 1{TIMES}")
     page.select_option("#kind", "written")
-    expect(captions.nth(0)).to_contain_text(f"at most 0{TIMES}")
+    expect(captions.nth(0)).to_contain_text(f"max 0{TIMES}")
     page.locator("canvas[data-tensor=c]").hover(position={"x": 20, "y": 20})
     expect(page.get_by_role("tooltip")).to_contain_text(f"touched 1{TIMES} by all programs")
 
@@ -285,9 +295,19 @@ def test_two_dimensions_come_first_and_three_on_request_never_edge_on(show) -> N
     page.mouse.move(box["x"] + 900, box["y"] + 600, steps=4)
     page.mouse.up()
     page.wait_for_timeout(200)
-    left, top, right, bottom = highlighted(page, "q", "--cell") or (0, 0, 0, 0)
-    assert right - left > 0.15
-    assert bottom - top > 0.15
+    across, down = canvas.evaluate(
+        """(canvas) => {
+            const copy = canvas.cloneNode().getContext("2d", { willReadFrequently: true });
+            copy.drawImage(canvas, 0, 0);
+            const { data, width, height } = copy.getImageData(0, 0, canvas.width, canvas.height);
+            const [columns, rows] = [new Set(), new Set()];
+            for (let at = 0; at < width * height; at++)
+                if (data[4 * at + 3] > 128) columns.add(at % width), rows.add(Math.floor(at / width));
+            return [columns.size / width, rows.size / height];
+        }"""
+    )
+    assert across > 0.2
+    assert down > 0.2
     page.keyboard.press("3")
     expect(canvas).to_have_attribute("data-drawn", re.compile("2d$"))
 

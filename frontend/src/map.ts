@@ -77,10 +77,17 @@ export function programMap(
     ];
     // A program of a million is smaller than a pixel: its ring is not.
     const grow = Math.max(0, 7 - layout.cellX) / 2;
-    context.strokeStyle = colour("--text");
-    context.lineWidth = 2;
     const side = [Math.max(7, layout.cellX - 1), Math.max(7, layout.cellY - 1)] as const;
-    context.strokeRect(Math.max(1, x - grow), Math.max(1, y - grow), side[0] - 1, side[1] - 1);
+    // Two rings, so that one of them stands out against whatever is beneath.
+    for (const [ring, inset] of [
+      ["--text", 1],
+      ["--panel", 3],
+    ] as const) {
+      context.strokeStyle = colour(ring);
+      context.lineWidth = 2;
+      const [left, above] = [Math.max(0, x - grow) + inset, Math.max(0, y - grow) + inset];
+      context.strokeRect(left, above, Math.max(1, side[0] - 2 * inset), Math.max(1, side[1] - 2 * inset));
+    }
     canvas.dataset.drawn = `${launch.id} ${cells ? metric : ""} ${current.join(",")}`;
   };
   const programUnder = (event: MouseEvent): Program | undefined => {

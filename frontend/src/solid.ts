@@ -73,11 +73,18 @@ export async function drawSolid(
   const [wide, tall] = sizeOf(layout);
   const [width, height] = [Math.max(wide, SMALLEST), Math.max(tall, SMALLEST * 0.7)];
   const context = prepare(canvas, width, height);
-  const scale = (Math.min(width, height * 1.4) / Math.max(across, down, slices * 3)) * 0.85;
   const of = painter(scene, mark?.colour ?? "--load", planes);
+  // Slices stand far enough apart to be seen one behind the other.
+  const apart = slices > 1 ? (Math.max(across, down) * 0.9) / slices : 0;
+  const place = (x: number, y: number, z: number) =>
+    project([x - across / 2, y - down / 2, (z - (slices - 1) / 2) * apart], turn);
+  const corners = [0, across].flatMap((x) =>
+    [0, down].flatMap((y) => [0, slices - 1].map((z) => place(x, y, z))),
+  );
+  const reach = (axis: 0 | 1) => Math.max(...corners.map((corner) => Math.abs(corner[axis])));
+  const scale = Math.min(width / 2 / Math.max(1, reach(0)), height / 2 / Math.max(1, reach(1))) * 0.94;
   context.translate(width / 2, height / 2);
-  const corner = (x: number, y: number, z: number) =>
-    project([(x - across / 2) * scale, (y - down / 2) * scale, (z - (slices - 1) / 2) * scale * 3], turn);
+  const corner = (x: number, y: number, z: number) => place(x, y, z).map((at) => at * scale) as Rgb;
   context.strokeStyle = colour("--panel");
   context.lineWidth = scale > 5 ? 1 : 0.25;
   // Slices from the back to the front, each a sheet of cells with a little thickness below it.

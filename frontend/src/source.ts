@@ -5,7 +5,7 @@ import { api } from "./api";
 import { byId, make, plural, reveal } from "./dom";
 import { formatBytes, formatShare } from "./format";
 import type { Actions, Panel } from "./panel";
-import type { LineHeat } from "./payloads";
+import type { LineHeat, ProgramData } from "./payloads";
 import type { Op } from "./types";
 
 /** The panel of the source. */
@@ -15,6 +15,7 @@ export function sourcePanel(actions: Actions): Panel {
   let selected: Op | undefined;
   let shown = -1;
   let heat: LineHeat[] = [];
+  let data: ProgramData | undefined;
 
   const paintHeat = () => {
     const most = Math.max(1, ...heat.map((line) => line.bytes));
@@ -35,7 +36,9 @@ export function sourcePanel(actions: Actions): Panel {
     }
   };
   return {
-    show({ launch, source, visualization_data: ops }) {
+    show(fresh) {
+      data = fresh;
+      const { launch, source, visualization_data: ops } = fresh;
       byId("file").textContent = source.file;
       const indents = source.lines.filter((text) => text.trim()).map((text) => text.search(/\S/));
       const indent = Math.min(...indents);
@@ -82,6 +85,28 @@ export function sourcePanel(actions: Actions): Panel {
       const row = op && rows.get(op.line);
       row?.setAttribute("aria-current", "true");
       if (row) reveal(root, row);
+      showCalled(op, data);
     },
   };
+}
+
+/** The functions that the selected op's line called, down to the op itself. */
+async function showCalled(op: Op | undefined, data: ProgramData | undefined) {
+  const root = byId("called");
+  const deep = op && (data?.paths[op.path]?.length ?? 0) > 1;
+  root.hidden = !deep;
+  root.dataset.op = op?.uuid ?? "";
+  if (!op || !deep) return;
+  const found = await api.code(op.uuid).catch(() => undefined);
+  if (!found || root.dataset.op !== op.uuid) return;
+  const frames = found.frames.slice(1).map((frame) => {
+    const code = frame.lines.map((text, offset) => {
+      const line = frame.first_line + offset;
+      const row = make("div", "row", make("span", "number", String(line)), make("code", "", text || " "));
+      if (line === frame.line) row.setAttribute("aria-current", "true");
+      return row;
+    });
+    return make("div", "", make("p", "muted called-in", `in ${frame.function}, ${frame.file}`), ...code);
+  });
+  root.replaceChildren(...frames);
 }

@@ -96,7 +96,7 @@ export class TensorView {
     this.range.textContent = "";
     if (scene.mode === "values" && known)
       this.range.textContent = `${formatNumber(Number(low.toPrecision(3)))} to ${formatNumber(Number(high.toPrecision(3)))}`;
-    if (scene.mode === "all" && known) this.range.textContent = `at most ${formatShort(high)}×`;
+    if (scene.mode === "all" && known) this.range.textContent = `max ${formatShort(high)}×`;
     const marked = scene.marks.some((mark) => mark.tensor === this.tensor.name);
     const words = marked ? "touched by the selected op" : "not touched by the selected op";
     this.canvas.setAttribute("aria-label", `${this.tensor.name}, ${words}; drag to move, scroll to zoom`);

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { hotPaths, readLine, readTape } from "../src/cluster/tape";
-import { moveRange, ticksOf, wholeOf, zoomRange } from "../src/cluster/timeline";
+import { formatTick, moveRange, ticksOf, wholeOf, zoomRange } from "../src/cluster/timeline";
 
 const SEED = `1.608s | #0011 | RECV         | CLIENT 006b8b4568           | BinaryOp        |       117B | result=2 op=add left=0 right=1
 1.609s | #0012 | WORKER_SEND  | WORKER auto_worker          | WorkerBinaryOp  |       152B | op=add result=006b8b4568_2
@@ -106,6 +106,8 @@ describe("the timeline's range", () => {
   });
 
   it("has ticks at round numbers", () => {
+    expect(formatTick(0.2815, [0.2814, 0.2815, 0.2816])).toBe("281.5 ms");
+    expect(formatTick(2.5, [2, 2.5])).toBe("2.5 s");
     expect(ticksOf({ from: 0, to: 1 }, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1].map((t) => expect.closeTo(t)));
   });
 });

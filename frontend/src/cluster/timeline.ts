@@ -2,7 +2,6 @@
 
 import { prepare } from "../cells";
 import { colour } from "../colours";
-import { formatSeconds } from "../format";
 import type { Span, Tape } from "./tape";
 
 /** From when to when is shown, in seconds. */
@@ -14,6 +13,7 @@ export interface Range {
 export const LANE = 34;
 export const AXIS = 26;
 const NAMES = 130;
+const MOST_WAYS = 80;
 const COLOURS = ["--load", "--store", "--dot", "--reduce", "--atomic", "--other"];
 
 /** The lanes of a tape, from top to bottom. */
@@ -53,6 +53,14 @@ export function ticksOf(range: Range, count: number): number[] {
   const ticks: number[] = [];
   for (let tick = Math.ceil(range.from / step) * step; tick <= range.to; tick += step) ticks.push(tick);
   return ticks;
+}
+
+/** A tick's time, with as many digits as it takes to tell it from the next. */
+export function formatTick(tick: number, ticks: number[]): string {
+  const step = (ticks[1] ?? tick + 1) - (ticks[0] ?? tick);
+  const [size, unit] = (ticks.at(-1) ?? 1) < 1 ? [1e-3, "ms"] : [1, "s"];
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
+  return `${(Math.max(0, tick) / size).toFixed(digits)} ${unit}`;
 }
 
 /** What is drawn where, to find it again under the pointer. */
@@ -101,9 +109,15 @@ export function drawTimeline(
   const bad = colour("--issue");
   const boxes: Box[] = [];
   drawArrivals(context, tape, range, x, top, styles.muted);
+  drawWays(context, tape, range, x, top, styles.muted);
   for (const lane of tape.workers) {
     const mine = tape.spans.filter(
-      (span) => span.worker === lane && span.end >= range.from && span.start <= range.to,
+      (span) =>
+        span.worker === lane &&
+        span.end >= range.from &&
+        span.start <= range.to &&
+        // What only keeps books takes no time, and would hide what does.
+        (span.end > span.start || span.failed),
     );
     for (let at = 0; at < mine.length; ) {
       const span = mine[at] as Span;
@@ -164,11 +178,12 @@ function drawAxis(
   height: number,
   { muted, line }: Styles,
 ) {
-  for (const tick of ticksOf(range, (width - NAMES) / 110)) {
+  const ticks = ticksOf(range, (width - NAMES) / 110);
+  for (const tick of ticks) {
     context.fillStyle = line;
     context.fillRect(x(tick), AXIS - 6, 1, height - AXIS);
     context.fillStyle = muted;
-    context.fillText(formatSeconds(Math.max(0, tick)), x(tick) + 4, AXIS / 2);
+    context.fillText(formatTick(tick, ticks), x(tick) + 4, AXIS / 2);
   }
 }
 
@@ -191,6 +206,33 @@ function drawArrivals(
     drawn.add(key);
     const tall = entry.event.endsWith("CONNECT") ? 0.8 : 0.45;
     context.fillRect(Math.round(x(entry.time)), top(lane) + (LANE * (1 - tall)) / 2, 2, LANE * tall);
+  }
+}
+
+/** Thin arrows from clients to workers, one for each batch, while they are few enough to be told apart. */
+function drawWays(
+  context: CanvasRenderingContext2D,
+  tape: Tape,
+  range: Range,
+  x: (time: number) => number,
+  top: (lane: string) => number,
+  style: string,
+) {
+  const batches = new Map<string, Span>();
+  for (const span of tape.spans) {
+    if (span.received === undefined || span.end < range.from || span.received > range.to) continue;
+    const key = `${span.client} ${span.received} ${span.worker} ${span.sent}`;
+    if (!batches.has(key)) batches.set(key, span);
+  }
+  if (batches.size > MOST_WAYS) return;
+  context.strokeStyle = style;
+  context.lineWidth = 0.75;
+  for (const span of batches.values()) {
+    context.beginPath();
+    context.moveTo(x(span.received ?? span.sent), top(span.client) + LANE * 0.7);
+    context.lineTo(x(span.sent), top("dispatcher") + LANE / 2);
+    context.lineTo(x(span.start), top(span.worker) + 5);
+    context.stroke();
   }
 }
 

@@ -182,10 +182,9 @@ function listen(canvas: HTMLCanvasElement) {
     selected = box?.span;
     // Several in one box: zoom in on them.
     if (box && box.count > 1 && range) {
-      const last =
-        tape?.spans[(tape.spans.indexOf(box.span) + box.count - 1) % tape.spans.length] ?? box.span;
-      const room = Math.max(1e-6, last.end - box.span.start);
-      range = moveRange({ from: box.span.start - room, to: last.end + room }, whole(), 0);
+      const until = timeAt(range, width(), box.x + box.width);
+      const room = Math.max(1e-5, 2 * (until - box.span.start));
+      range = moveRange({ from: box.span.start - room, to: until + room }, whole(), 0);
     }
     draw();
   };
