@@ -20,12 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import triton_viz
+from benchmarks.kernels import WORKLOADS
 from examples import matmul, vector_add
 from tests import kernels
 from tests.programs import ROOT
 from tools import page_types
 from triton_viz.core.data import Access, Dot, Site
-from triton_viz.visualizer import draw, interface, tape
+from triton_viz.visualizer import cli, draw, interface, tape
 from triton_viz.visualizer.analysis import analyze_records
 from triton_viz.visualizer.interface import create_app
 from triton_viz.visualizer.metrics import METRICS
@@ -501,3 +502,27 @@ def test_only_a_shared_page_listens_beyond_this_machine():
         assert ("token=" in server.address) == share
         server.stop()
         server.run()
+
+
+def test_a_512_cubed_product_is_a_small_first_answer(api: FlaskClient):
+    work = WORKLOADS["matmul"]()
+    triton_viz.trace()(work.kernel)[work.grid](**work.arguments)
+    data = api.get("/api/data?program=5,0,0")
+    assert len(data.data) < 100_000
+    ops = data.get_json()["visualization_data"]
+    assert {op["type"] for op in ops} == {"Load", "Dot", "Store"}
+    steps = {op["iterations"][0][1] for op in ops if op["iterations"]}
+    assert steps == set(range(len(steps)))
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["absent.tvz", "--no-browser"], ["--tape", "absent.log", "--no-browser"]]
+)
+def test_the_command_says_what_it_needs(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    try:
+        status = cli.main(arguments)
+    except SystemExit as exit:
+        status = exit.code
+    assert status == (1 if arguments else 2)
+    said = capsys.readouterr().err
+    assert ("absent" in said) if arguments else ("give a trace file, or --tape LOG" in said)
