@@ -27,10 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", metavar="FILE", help="a .html or a .png")
     parser.add_argument("--perfetto", metavar="FILE", help="a trace for ui.perfetto.dev")
     options = parser.parse_args(arguments)
-    kind = Path(options.output or "").suffix
-    if options.output is not None and kind not in (".html", ".png"):
-        parser.error(f"{options.output} is neither a .html nor a .png")
-    if options.output is None and options.perfetto is None:
+    target = None if options.output is None else Path(options.output)
+    if target is not None and target.suffix not in (".html", ".png"):
+        parser.error(f"{target} is neither a .html nor a .png")
+    if target is None and options.perfetto is None:
         parser.error("nothing to write: give -o FILE.html, -o FILE.png or --perfetto FILE")
     try:
         text = Path(options.log).read_text(errors="replace")
@@ -39,10 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
             raise ValueError(
                 f"{options.log} holds no line of an instruction log: set GT_INSTRUCTION_LOG to it"
             )
-        if kind == ".html":
-            Path(options.output).write_text(page(Path(options.log).name, text))
-        if kind == ".png":
-            write_png(tape, Path(options.output))
+        if target is not None and target.suffix == ".html":
+            target.write_text(page(Path(options.log).name, text))
+        if target is not None and target.suffix == ".png":
+            write_png(tape, target)
         if options.perfetto is not None:
             Path(options.perfetto).write_text(json.dumps(perfetto(tape)))
     except (OSError, ValueError) as error:

@@ -52,6 +52,8 @@ def program(of: Launch) -> Program:
     if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
         raise BadRequest(f"A program is three numbers such as 0,0,0, not {text[:40]!r}.")
     x, y, z = (int(part) for part in parts)
+    if 0 in of.grid:
+        raise NotFound(f"This launch of {of.kernel} ran no program: its grid is {of.grid}.")
     if any(index >= size for index, size in zip((x, y, z), of.grid, strict=True)):
         raise NotFound(f"The grid {of.grid} of {math.prod(of.grid)} programs has no ({x}, {y}, {z}).")
     return x, y, z

@@ -36,8 +36,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     def gather(self, numbers: np.ndarray, how: str) -> np.ndarray:
         """One number for each cell: the largest or the mean of those that it stands for; NaN for none."""
-        rows, cols = -(-self.count // self.columns), self.columns
-        bottom = min(rows, self.top + self.down * self.bin_y)
+        cols = self.columns
+        bottom = min(-(-self.count // cols), self.top + self.down * self.bin_y)
         right = min(cols, self.left + self.across * self.bin_x)
         result = np.full((self.down, self.across), np.nan)
         if bottom <= self.top or right <= self.left:
@@ -56,7 +56,9 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             reduced = np.where((reduced == none) | (reduced == -np.inf), np.nan, reduced)
         else:
             known = part != none if part.dtype.kind == "i" else ~np.isnan(part)
-            sums = np.add.reduceat(np.add.reduceat(np.where(known, part, 0.0), tall, axis=0), wide, axis=1)
+            with np.errstate(invalid="ignore", over="ignore"):  # of infinities and the largest numbers
+                rows = np.add.reduceat(np.where(known, part, 0.0), tall, axis=0)
+                sums = np.add.reduceat(rows, wide, axis=1)
             counts = np.add.reduceat(np.add.reduceat(known.astype(int), tall, axis=0), wide, axis=1)
             reduced = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
         result[: reduced.shape[0], : reduced.shape[1]] = reduced
@@ -67,7 +69,8 @@ def pack(window: Window, layers: dict[str, np.ndarray], limits: dict[str, tuple[
     """A binary answer: the header's length, the header as JSON, then each array, all padded to 8 bytes."""
     described, arrays = [], b""
     for name, array in layers.items():
-        kept = array.ravel().astype(np.uint8 if name == "marks" else np.float32)
+        with np.errstate(over="ignore"):  # what is too large for the screen's numbers is infinite there
+            kept = array.ravel().astype(np.uint8 if name == "marks" else np.float32)
         low, high = limits.get(name, (None, None))
         described.append(BinaryLayer(name=name, dtype=kept.dtype.name, low=low, high=high))
         arrays += _padded(kept.tobytes())
