@@ -116,7 +116,8 @@ def read_tape(lines: Iterable[str]) -> Tape:
 
 
 def _spans(entries: list[Entry]) -> list[Span]:
-    asked: dict[str, deque[Entry]] = defaultdict(deque)
+    asked: dict[str, list[Entry]] = defaultdict(list)
+    taken: Counter[tuple[str, str, str]] = Counter()
     waiting: dict[tuple[str, str], dict[str, deque[Span]]] = defaultdict(lambda: defaultdict(deque))
     spans: list[Span] = []
     answered: dict[int, float] = {}
@@ -131,8 +132,10 @@ def _spans(entries: list[Entry]) -> list[Span]:
             asked[f"{entry.command} {about if key == 'site' else f'{key}={name}_{value}'}"].append(entry)
         elif entry.event == "WORKER_SEND":
             command = entry.command.removeprefix("Worker")
-            queue = asked.get(f"{command} {about}")
-            origin = queue.popleft() if queue else None
+            # Each worker takes from what was asked in order: one instruction may be for several.
+            queue, place = asked.get(f"{command} {about}"), taken[name, command, about]
+            taken[name, command, about] += 1
+            origin = queue[min(place, len(queue) - 1)] if queue else None
             tensor, op = _TENSOR.search(about), _OP.search(entry.details)
             if tensor is not None:
                 client = tensor[1]

@@ -69,6 +69,21 @@ describe("a tape", () => {
     ]);
   });
 
+  it("finds who asked also where one instruction is for several workers", () => {
+    expect(tape.spans.slice(1, 3).map((span) => [span.worker, span.received])).toEqual([
+      ["w0", 0.2],
+      ["w1", 0.2],
+    ]);
+  });
+
+  it("tells along which axis a part was cut", () => {
+    const line = "0.1s | #1 | WORKER_SEND | WORKER w0 | WorkerCreateTensor | 1B |";
+    const part = readTape(`${line} tensor_id=c1_2 op=rand shape=32x64 at=0x0 of=64x64`);
+    expect(part.held).toMatchObject([{ shape: "64x64", layout: "sharded(0)" }]);
+    const moved = `${line} tensor_id=c1_3 shape=8\n${line.replace("CreateTensor", "AllGather")} result=c1_4 input=c1_3 from=sharded(0)@w0,w1 to=replicated@w0,w1`;
+    expect(readTape(moved).held.map((held) => held.layout)).toEqual(["sharded(0)", "replicated"]);
+  });
+
   it("adds up each client's share", () => {
     expect(tape.shares).toMatchObject([{ client: "c1", instructions: 2, bytes: 2 * 2 ** 20 + 38 }]);
   });

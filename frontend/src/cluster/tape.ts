@@ -139,6 +139,7 @@ function subject(details: string): string {
 
 function spansOf(entries: Entry[]): Span[] {
   const asked = new Map<string, Entry[]>();
+  const taken = new Map<string, number>();
   const waiting = new Map<string, Span[]>();
   const done: Span[] = [];
   const push = <T>(map: Map<string, T[]>, key: string, value: T) => {
@@ -155,7 +156,11 @@ function spansOf(entries: Entry[]): Span[] {
       push(asked, `${entry.command} ${key === "site" ? about : `${key}=${entry.name}_${value}`}`, entry);
     } else if (entry.event === "WORKER_SEND") {
       const command = entry.command.replace(/^Worker/, "");
-      const origin = asked.get(`${command} ${about}`)?.shift();
+      // Each worker takes from what was asked in order: one instruction may be for several.
+      const key = `${command} ${about}`;
+      const place = taken.get(`${entry.name} ${key}`) ?? 0;
+      taken.set(`${entry.name} ${key}`, place + 1);
+      const origin = asked.get(key)?.[place] ?? asked.get(key)?.at(-1);
       const tensor = /=(.+)_(\d+)$/.exec(about);
       client = tensor?.[1] ?? origin?.name ?? client;
       const span: Span = {
@@ -225,19 +230,21 @@ function heldOf(spans: Span[]): Held[] {
   const held = new Map<string, Held>();
   for (const span of spans) {
     const known = held.get(span.tensor);
+    const input = held.get(detail(span.details, "input"));
+    if (input) input.layout ||= placed(span.details, "from");
     if (!span.tensor || span.command === "GetData") continue;
     if (span.command === "FreeTensor") {
       if (known) known.freed = true;
     } else if (known && !known.freed) {
       if (!known.workers.includes(span.worker)) known.workers.push(span.worker);
-      known.layout ||= detail(span.details, "layout");
+      known.layout ||= layoutIn(span.details);
     } else {
       held.delete(span.tensor);
       held.set(span.tensor, {
         tensor: span.tensor,
-        shape: detail(span.details, "shape"),
+        shape: detail(span.details, "of") || detail(span.details, "shape"),
         dtype: detail(span.details, "dtype"),
-        layout: detail(span.details, "layout"),
+        layout: layoutIn(span.details),
         op: span.label,
         workers: [span.worker],
         freed: false,
@@ -245,6 +252,19 @@ function heldOf(spans: Span[]): Held[] {
     }
   }
   return [...held.values()];
+}
+
+/** How an instruction says its result lies: in words, or as a part of something larger. */
+function layoutIn(details: string): string {
+  const [part, whole] = [detail(details, "shape").split("x"), detail(details, "of").split("x")];
+  const axis = whole[0] ? whole.findIndex((size, at) => size !== part[at]) : -1;
+  return detail(details, "layout") || placed(details, "to") || (axis < 0 ? "" : `sharded(${axis})`);
+}
+
+/** The layout in `from=sharded(0)@worker_0,worker_1`, as instructions that move tensors write it. */
+function placed(details: string, key: string): string {
+  const [layout = "", workers] = detail(details, key).split("@");
+  return workers ? layout : "";
 }
 
 function sharesOf(entries: Entry[], spans: Span[]): Share[] {
