@@ -15,7 +15,6 @@ _KINDS = {
     "BinaryOp": (180, 71, 8),
     "UnaryOp": (180, 71, 8),
     "TernaryOp": (180, 71, 8),
-    "MatmulOp": (116, 52, 201),
     "ReduceOp": (11, 107, 58),
     "CreateTensor": (29, 95, 209),
     "GetData": (29, 95, 209),
@@ -24,6 +23,8 @@ _KINDS = {
     "Site": (15, 118, 110),
 }
 _OTHER = (179, 25, 95)
+_PRODUCT = (116, 52, 201)
+_PRODUCTS = frozenset({"matmul", "linear", "bmm", "mm", "addmm", "conv1d", "conv2d", "einsum"})
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-/ "
 # Each is five rows of three pixels, as five octal digits.
@@ -66,7 +67,8 @@ def draw(tape: Tape) -> np.ndarray:
             picture[top + 12 : top + LANE - 12, x : x + 2] = _ARRIVED
     for span in tape.spans:
         left, right, top = across(span.start), across(span.end), tops[span.worker]
-        shade = _FAILED if span.failed else _KINDS.get(span.command, _OTHER)
+        shade = _PRODUCT if span.label in _PRODUCTS else _KINDS.get(span.command, _OTHER)
+        shade = _FAILED if span.failed else shade
         picture[top + 6 : top + LANE - 7, left : max(left + 1, right - (1 if right - left > 4 else 0))] = (
             shade
         )

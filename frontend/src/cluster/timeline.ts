@@ -14,6 +14,7 @@ export const LANE = 34;
 export const AXIS = 26;
 const NAMES = 130;
 const MOST_WAYS = 80;
+const PRODUCTS = new Set(["matmul", "linear", "bmm", "mm", "addmm", "conv1d", "conv2d", "einsum"]);
 const COLOURS = ["--load", "--store", "--dot", "--reduce", "--atomic", "--other"];
 
 /** The lanes of a tape, from top to bottom. */
@@ -151,14 +152,12 @@ export function colourOf(span: Span): string {
     BinaryOp: 1,
     UnaryOp: 1,
     TernaryOp: 1,
-    MatmulOp: 2,
-    ProductOp: 2,
     ReduceOp: 3,
     ShapeOp: 5,
     FreeTensor: 5,
     Site: 5,
   };
-  const known = kinds[span.command];
+  const known = PRODUCTS.has(span.label) ? 2 : kinds[span.command];
   // Collectives and whatever comes later.
   return COLOURS[known ?? 4] ?? "--other";
 }
