@@ -340,6 +340,7 @@ def test_the_profile_has_facts_a_roofline_tables_and_leads_to_the_line(show, tra
     expect(page.locator("#source [aria-current]")).to_have_attribute("data-line", line)
     page.go_back()
     expect(page.locator("#view-profile")).to_be_visible()
+    expect(page.locator("#profile-parts")).to_have_attribute("data-launch", str(traces["matmul"].id))
     expect(page.locator("#heat")).to_have_attribute("data-drawn", re.compile("bytes"))
     box = page.locator("#heat").bounding_box()
     assert box is not None

@@ -15,6 +15,7 @@ let map: ReturnType<typeof programMap> | undefined;
 /** Shows the profile of a launch. */
 export async function showProfile(data: ProgramData, actions: Actions) {
   const { launch } = data;
+  delete byId("profile-parts").dataset.launch;
   const [{ analysis }, profile] = await Promise.all([api.traffic(launch.id), api.profile(launch.id)]);
   const report = profile.report;
   byId("profile-summary").replaceChildren(...(report ? summary(report) : [notProfiled()]));
@@ -25,6 +26,7 @@ export async function showProfile(data: ProgramData, actions: Actions) {
     traffic(analysis),
   );
   drawHeat(data);
+  byId("profile-parts").dataset.launch = String(launch.id);
 }
 
 function notProfiled(): HTMLElement {
