@@ -22,6 +22,7 @@ from triton_viz.dsls.nki import Instruction, NeuronProfile, isa, language, summa
 from triton_viz.errors import KernelError, UnsupportedError
 from triton_viz.visualizer.analysis import analyze_records
 from triton_viz.visualizer.draw import get_visualization_data
+from triton_viz.visualizer.payloads import AccessPayload
 
 pytestmark = pytest.mark.usefixtures("no_launches")
 
@@ -326,10 +327,11 @@ def test_a_launch_survives_a_file(tmp_path: Path):
 def test_the_page_gets_payloads():
     traced(classic.tensor_add)[2, 1](ones(200, 40), ones(200, 40))
     payloads = get_visualization_data(last(), (1, 0, 0))
-    assert [payload["type"] for payload in payloads] == ["Load", "Load", "Store"]
-    assert [payload["outside"] for payload in payloads] == [0, 0, 0]
-    assert len(payloads[0]["elements"]) == 72 * 40
-    traffic = {(row["type"], row["tensor"]): row["bytes"] for row in analyze_records(last(), last().records)}
+    accesses = [payload for payload in payloads if isinstance(payload, AccessPayload)]
+    assert [payload.type for payload in accesses] == ["Load", "Load", "Store"]
+    assert [payload.outside for payload in accesses] == [0, 0, 0]
+    assert accesses[0].touched == 72 * 40
+    traffic = {(row.type, row.tensor): row.bytes for row in analyze_records(last(), last().records)}
     assert traffic["Load", "a"] == 200 * 40 * 4
 
 

@@ -17,7 +17,6 @@ from tests.programs import ROOT, run_python
 
 SHARDING = "comes with sharding"
 HOT_PATHS = "comes with hot paths"
-VISUALIZER = "comes with the visualizer"
 
 
 def named(entries: Mapping[str, str | None]) -> list[Any]:
@@ -69,7 +68,7 @@ FILES = {
     "triton_viz/visualizer/interface.py": None,
     "triton_viz/visualizer/draw.py": None,
     "triton_viz/visualizer/analysis.py": None,
-    "triton_viz/visualizer/tooltip.py": VISUALIZER,
+    "triton_viz/visualizer/tooltip.py": None,
     "triton_viz/static/index.html": None,
     "frontend/GLOSSARY.md": None,
     "frontend/ops": None,
@@ -100,7 +99,7 @@ FILES = {
     "docs/writing-a-stream-modifier.md": None,
     "docs/writing-a-client.md": None,
     "docs/adding-a-record.md": None,
-    "docs/adding-a-visualization.md": VISUALIZER,
+    "docs/adding-a-visualization.md": None,
 }
 
 
@@ -198,7 +197,7 @@ NAMES = {
     "triton_viz.clients:Profiler": None,
     "triton_viz.clients:Sanitizer": None,
     "triton_viz.visualizer.interface:update_global_data": None,
-    "triton_viz.visualizer.interface:raw_tensor_data": VISUALIZER,
+    "triton_viz.visualizer.interface:raw_tensor_data": None,
     "triton_viz.visualizer.draw:get_visualization_data": None,
     "triton_viz.visualizer.draw:collect_launch": None,
     "triton_viz.visualizer.analysis:analyze_records": None,
@@ -316,7 +315,7 @@ def test_worker_statistics_hold(name: str):
     assert all(name in stats for stats in workers.values())
 
 
-ENDPOINTS = {"/api/data": None, "/api/op_code": VISUALIZER}
+ENDPOINTS = {"/api/data": None, "/api/op_code": None}
 
 
 @pytest.mark.parametrize("url", named(ENDPOINTS))
@@ -341,8 +340,8 @@ CONTRACT = {
     "uuid": None,
     "type": None,
     "visualization_data": None,
-    "sbuf": VISUALIZER,
-    "histogram": VISUALIZER,
+    "sbuf": None,
+    "histogram": None,
 }
 
 
