@@ -58,6 +58,10 @@ class Connection(Protocol):
         """The dispatcher's statistics."""
         ...
 
+    def get_layouts(self, tensor: int) -> protocol.Layouts:
+        """Where a tensor lies."""
+        ...
+
     def last(self) -> None:
         """What is sent from now on is the last, and nobody will ask for data."""
         ...
@@ -191,6 +195,11 @@ class Client:
         """The dispatcher's statistics, once everything issued so far is done."""
         self.flush()
         return self.connection.get_dispatcher_stats()
+
+    def get_layouts(self, tensor: int) -> protocol.Layouts:
+        """Where a tensor lies."""
+        self.flush()
+        return self.connection.get_layouts(tensor)
 
     def hold(self) -> None:
         """Let nothing be sent until `release`."""
