@@ -9,11 +9,13 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from gt import config
 from gt.dispatcher.fair_share import Batch, Chunk, FairShare, Session
 from gt.dispatcher.instruction_stream import InstructionStream
+from gt.dispatcher.links import ClientLink, MeshLink, WorkerLink
+from gt.dispatcher.placing import answer_lost, layouts, place
 from gt.dispatcher.policy import SHARD_THRESHOLD, Policy, ShardingPolicy
 from gt.dispatcher.sharding_modifier import ShardingStreamModifier
 from gt.dispatcher.tensor_handle import TensorHandle
@@ -24,78 +26,17 @@ from gt.transport.describe import debug, without_data
 from gt.transport.layouts import Placement
 from gt.transport.protocol import (
     CreateTensor,
-    Exchange,
     Failed,
-    Fetched,
     GetData,
     LocalInstruction,
     Lost,
-    Member,
     Op,
-    Part,
-    Placed,
-    ShardOp,
     Site,
     Upload,
 )
 
 NO_WORKER_SECONDS = 10.0
 """How long work waits for a worker to come, before it fails."""
-
-
-class ClientLink(Protocol):
-    """The way to a client."""
-
-    def ack(self, sequence: int) -> None:
-        """Every batch up to this one is done."""
-        ...
-
-    def data(self, reply: Any) -> None:
-        """Data that was asked for."""
-        ...
-
-    def failed(self, request: int, error: str, part: Part | None = None) -> None:
-        """Data that was asked for, or a part of it, and cannot be had."""
-        ...
-
-    def refused(self, error: str) -> None:
-        """It is not served any more."""
-        ...
-
-
-class WorkerLink(Protocol):
-    """The way to a worker."""
-
-    @property
-    def name(self) -> str:
-        """What the tape calls it."""
-        ...
-
-    def send(self, sequence: int, chunk: Chunk) -> None:
-        """Have instructions carried out; `Dispatcher.done` is called with what came of them."""
-        ...
-
-    def forget(self, client: str) -> None:
-        """Have everything of a client dropped."""
-        ...
-
-    @property
-    def member(self) -> Member | None:
-        """How other workers reach it; None if they cannot."""
-        ...
-
-    @property
-    def memory_limit(self) -> int:
-        """How many bytes its tensors may take; 0 if it does not say."""
-        ...
-
-    def meet(self, epoch: int, members: dict[str, Member]) -> None:
-        """Tell it who the workers are from now on."""
-        ...
-
-    def ask_specs(self, client: str) -> None:
-        """Ask for the specs of a client's tensors; `Dispatcher.specs` is called with them."""
-        ...
 
 
 class Dispatcher:
@@ -138,7 +79,7 @@ class Dispatcher:
         self.workers[link.name] = link
         self._shares[link.name] = FairShare(link.name)
         self._handles[link.name] = TensorHandle(link.name)
-        if link.memory_limit:
+        if isinstance(link, MeshLink) and link.memory_limit:
             self._memory[link.name] = link.memory_limit
         self.stream.follow_config()
         self.stream.add("CONNECT", f"WORKER {link.name}")
@@ -200,9 +141,9 @@ class Dispatcher:
     def _new_epoch(self) -> None:
         """Tell everybody who is there. What is under way with somebody who is not fails, and never hangs."""
         self.epoch += 1
-        members = {name: link.member for name, link in self.workers.items()}
-        known = {name: member for name, member in members.items() if member is not None}
-        for link in self.workers.values():
+        links = [link for link in self.workers.values() if isinstance(link, MeshLink)]
+        known = {link.name: link.member for link in links if link.member is not None}
+        for link in links:
             link.meet(self.epoch, known)
         for session in self.sessions.values():
             if session.sharding is not None:
@@ -220,7 +161,9 @@ class Dispatcher:
 
     @property
     def _spreads(self) -> bool:
-        return self.enable_sharding and len(self.workers) > 1
+        if not self.enable_sharding or len(self.workers) < 2:
+            return False
+        return all(isinstance(link, MeshLink) for link in self.workers.values())
 
     def _spread(
         self, session: Session, there: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
@@ -263,8 +206,13 @@ class Dispatcher:
 
     def _switch(self, session: Session) -> None:
         """Once a client has nothing under way any more, ask what it has; then it can be spread."""
-        if session.switching and not session.queue and not session.groups and session.share is not None:
-            self.workers[session.share.worker].ask_specs(session.name)
+        if session.asked or session.queue or session.groups:
+            return
+        if session.share is not None:
+            link = self.workers[session.share.worker]
+            if isinstance(link, MeshLink):
+                session.asked = True
+                link.ask_specs(session.name)
 
     # --- clients come and go ---
 
@@ -321,10 +269,10 @@ class Dispatcher:
                 session.waiting_since = time.monotonic()
             session.raw.append(Batch(sequence, instructions, frames))
             if session.sharding is not None and len(session.raw) == 1:
-                self._answer_lost(session, session.raw[0])
+                answer_lost(session, session.sharding, session.raw[0])
             return
         if session.sharding is not None:
-            placed = self._placed(session, session.sharding, instructions)
+            placed = place(session, session.sharding, instructions)
             if not session.queue:
                 # A client that rested has not saved up: it starts level with the others.
                 session.used = max(session.used, min(share.level for share in self._shares.values()))
@@ -334,64 +282,6 @@ class Dispatcher:
         if session.lost:
             instructions = session.fail_lost(instructions)
         session.put(sequence, instructions, frames)
-
-    def _placed(
-        self,
-        session: Session,
-        sharding: ShardingStreamModifier,
-        instructions: Sequence[LocalInstruction],
-    ) -> list[Placed]:
-        """What workers have to do for a client's instructions, and which."""
-        placed: list[Placed] = []
-        for instruction in instructions:
-            self._check(session, sharding, instruction)
-            try:
-                for one in sharding.process(instruction):
-                    if type(one) is Placed:
-                        placed.append(one)
-                    elif type(one) is Site:
-                        session.sites.append(one)
-                    elif type(one) is Fetched:
-                        session.link.failed(one.request, str(one.error))
-            except Exception as error:  # noqa: BLE001 - a stream comes from anybody: this fails one tensor
-                where = getattr(instruction, "site", -1)
-                line = next((site.where for site in session.sites if site.number == where), "an unknown line")
-                what = getattr(instruction, "op", type(instruction).__name__)
-                why = (
-                    f"{what}, asked for at {line}, failed on the dispatcher: {type(error).__name__}: {error}"
-                )
-                result = getattr(instruction, "result", None)
-                if result is not None:
-                    sharding.lose(result, why)
-        return placed
-
-    def _check(self, session: Session, sharding: ShardingStreamModifier, instruction: Any) -> None:
-        kind = type(instruction)
-        if kind is Op:
-            tensors = instruction.inputs
-        elif kind is int:
-            tensors = (instruction,)
-        elif kind is GetData:
-            tensors = (instruction.tensor,)
-        elif kind in (Exchange, ShardOp):
-            raise ProtocolError(f"a client sent a {kind.__name__}: that is the dispatcher's to say")
-        else:
-            return
-        for tensor in tensors:
-            if tensor not in sharding.tensor_sharded and tensor not in sharding.lost:
-                raise ProtocolError(f"Tensor not found: client {session.name} has no tensor {tensor}")
-
-    def _answer_lost(self, session: Session, batch: Batch) -> None:
-        """While there is no worker: whoever reads what went with the last one is told so at once."""
-        assert session.sharding is not None
-        rest = []
-        for instruction in batch.instructions:
-            lost = type(instruction) is GetData and session.sharding.lost.get(instruction.tensor)
-            if lost:
-                session.link.failed(instruction.request, lost)
-            else:
-                rest.append(instruction)
-        batch.instructions = rest
 
     def _track(self, session: Session, instructions: Sequence[LocalInstruction]) -> None:
         """Keep account of which tensors exist, and where."""
@@ -554,15 +444,7 @@ class Dispatcher:
 
     def layouts(self, client: str, tensor: int) -> tuple[tuple[int, ...], list[Placement], str | None]:
         """Where a tensor lies: its shape, its placements, or why it is nowhere."""
-        session = self.sessions[client]
-        if session.sharding is None:
-            handle = session.handles.get(tensor)
-            return (), [handle.home] if handle is not None else [], None
-        if tensor in session.sharding.lost:
-            return (), [], session.sharding.lost[tensor]
-        handle = session.sharding.tensor_sharded[tensor]
-        others = [placement for placement in handle.versions if placement != handle.home]
-        return tuple(handle.spec.shape), [handle.home, *others], None
+        return layouts(self.sessions[client], tensor)
 
 
 def _used(session: Session) -> float:

@@ -18,7 +18,7 @@ from gt.transport.describe import Described
 from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Placed, Site
 
 if TYPE_CHECKING:
-    from gt.dispatcher.dispatcher import ClientLink
+    from gt.dispatcher.links import ClientLink
     from gt.dispatcher.sharding_modifier import ShardingStreamModifier
     from gt.dispatcher.tensor_handle import TensorHandle
 
@@ -102,6 +102,8 @@ class Session:
         """What spreads them."""
         self.switching = False
         """Whether it waits to be spread: what it sends meanwhile is in `raw`."""
+        self.asked = False
+        """Whether its worker has been asked, for that, what it holds."""
         self.raw: deque[Batch] = deque()
         self.head: list[Chunk] | None = None
         """What goes out next, as soon as all workers it is for have room."""
@@ -193,7 +195,8 @@ class Session:
         """Nobody will carry these out: whoever waits for data is told."""
         for instruction in instructions:
             if type(instruction) is GetData and not self.gone:
-                self.link.failed(instruction.request, why, instruction.part)
+                part = instruction.part
+                self.link.failed(instruction.request, why, *(() if part is None else (part,)))
 
     # --- handing out ---
 

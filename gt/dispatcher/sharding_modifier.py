@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gt import config
+from gt.dispatcher.lowering import lower
 from gt.dispatcher.planning import Plan, nbytes, plan
 from gt.dispatcher.policy import SHARD_THRESHOLD, Cluster, Policy, ShardingPolicy
 from gt.dispatcher.tensor_handle import TensorHandle
@@ -186,9 +187,12 @@ class ShardingStreamModifier:
             if cmd.op == "full" or nbytes(spec) <= MADE_AGAIN:
                 handle.origin = cmd
             return
-        lowered = self._lowered(cmd)
+        lowered = lower(cmd, [self.tensor_sharded[tensor] for tensor in cmd.inputs])
         if lowered is not None:
-            yield from lowered
+            if signal is not None:
+                self._signals[cmd.result] = signal
+            for one in lowered:
+                yield from self.process(one)
             return
         handles = [self.tensor_sharded[tensor] for tensor in cmd.inputs]
         chosen = self._planned(cmd, handles, signal)
@@ -201,16 +205,6 @@ class ShardingStreamModifier:
         handle = self._keep(cmd.result, chosen.spec, chosen.result)
         if signal is not None:
             yield from self._lay_out(cmd.result, handle, self._resolve(signal, chosen.spec))
-
-    def _lowered(self, cmd: Op) -> Stream | None:
-        from gt.dispatcher.lowering import lower
-
-        ops = lower(cmd, [self.tensor_sharded[tensor] for tensor in cmd.inputs])
-        return None if ops is None else self._each(ops)
-
-    def _each(self, ops: list[Any]) -> Stream:
-        for op in ops:
-            yield from self.process(op)
 
     def _planned(self, cmd: Op, handles: list[TensorHandle], signal: Signal | None) -> Plan:
         attrs = cmd.attrs or {}

@@ -26,6 +26,7 @@ from gt.transport.protocol import (
 )
 from gt.worker.engine.base import Engine, attributes, load_engine
 from gt.worker.exchange import exchange, poison
+from gt.worker.memory import Checked, Limit, Values, dtype_name
 
 if TYPE_CHECKING:
     from gt.transport.peers import Peers
@@ -73,6 +74,7 @@ class Worker:
         self.name = name
         self.memory_limit = memory_limit
         """How many bytes tensors may take; 0 for no limit but the machine's."""
+        self._limit = Limit(name, memory_limit) if memory_limit else None
         self.engine_name = backend or engine
         self.modifiers = list(modifiers)
         self.spaces: dict[str, Space] = {}
@@ -96,9 +98,7 @@ class Worker:
     def execute(self, client: str, instructions: Sequence[LocalInstruction]) -> Outcome:
         """Carry out a client's instructions."""
         start = time.perf_counter()
-        space = self.spaces.get(client)
-        if space is None:
-            space = self.spaces[client] = Space()
+        space = self._space(client)
         debug("worker", instructions, prefix=f"{self.name}: {client}: ")
         failed: list[Failed] = []
         data: list[Fetched] = []
@@ -117,6 +117,9 @@ class Worker:
             instructions = streams.through(self.modifiers, instructions)
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
+        if self._limit is not None:
+            run = self._limit.checked(run)
+            functions = Checked(run)
         instruction: Any
         for instruction in instructions:
             kind = type(instruction)
@@ -139,6 +142,8 @@ class Worker:
                 data.append(self._get(space, instruction))
             elif kind is Upload:
                 try:
+                    if self._limit is not None:
+                        self._limit.check(instruction.array.nbytes)
                     values[instruction.result] = self.engine.put(instruction.array)
                 except Exception as error:  # noqa: BLE001 - as above
                     array = instruction.array
@@ -156,9 +161,17 @@ class Worker:
         self.total_instructions += len(instructions)
         return Outcome(failed, data, time.perf_counter() - start)
 
+    def _space(self, client: str) -> Space:
+        space = self.spaces.get(client)
+        if space is None:
+            space = self.spaces[client] = Space()
+            if self._limit is not None:
+                space.values = Values(self._limit, lambda value: self.engine.nbytes(value))
+        return space
+
     def abort(self, client: str, instructions: Sequence[LocalInstruction], why: str) -> Outcome:
         """Settle instructions whose execution was broken off: what was not made has failed."""
-        space = self.spaces.setdefault(client, Space())
+        space = self._space(client)
         failed: list[Failed] = []
         data: list[Fetched] = []
         for instruction in instructions:
@@ -194,6 +207,8 @@ class Worker:
                 own = None if value is None else self.engine.get(value)
             result = exchange(order, own, error, peers)
             if result is not None:
+                if self._limit is not None:
+                    self._limit.check(result.nbytes)
                 space.values[order.result] = self.engine.put(result)
         except WorkerError as cause:
             space.failures[order.result] = str(cause)
@@ -268,7 +283,10 @@ class Worker:
 
     def forget(self, client: str) -> None:
         """Drop everything of a client."""
-        self.spaces.pop(client, None)
+        space = self.spaces.pop(client, None)
+        if space is not None and self._limit is not None:
+            for number in list(space.values):
+                space.values.pop(number, None)
 
     def get_stats(self) -> dict[str, Any]:
         """What this worker has done and what it holds."""
@@ -288,11 +306,6 @@ class Worker:
         if self.modifiers:
             stats["modifiers"] = streams.stats(self.modifiers)
         return stats
-
-
-def dtype_name(value: Any) -> str:
-    """What we call the dtype of an engine's value."""
-    return str(value.dtype).rpartition(".")[2]
 
 
 def _unknown_attribute(op: str, attrs: dict[str, Any]) -> TypeError:
