@@ -94,6 +94,10 @@ class Client:
         self._code: list[Any] = []
         self.on_behalf_of: tuple[int, int] | None = None
         """While a thread goes backward: its ident, and the line of the op it is at."""
+        self.at_node = -1
+        """While a thread goes backward: the tensor whose op it is at."""
+        self.backward_signals: dict[int, Any] = {}
+        """The signals for the gradients of ops, by the tensor that an op made: see signals.py."""
         self._lock = threading.RLock()
         self._trouble: Exception | None = None
         """What went wrong in the background."""

@@ -22,7 +22,7 @@ from gt.transport.protocol import (
 def place(
     session: Session, sharding: ShardingStreamModifier, instructions: Sequence[LocalInstruction]
 ) -> list[Placed]:
-    """What workers have to do for a client's instructions, and which. What makes no sense fails its tensor."""
+    """What workers have to do for a client's instructions, and which. What makes no sense fails a tensor."""
     placed: list[Placed] = []
     for instruction in instructions:
         _check(session, sharding, instruction)

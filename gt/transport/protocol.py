@@ -16,7 +16,7 @@ import numpy as np
 from gt.ops.dtypes import ITEMSIZE
 from gt.transport.layouts import Placement, Replicated, Sharded
 
-VERSION = 1
+VERSION = 2
 """Both ends must speak the same one. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
