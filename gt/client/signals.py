@@ -10,9 +10,10 @@
         x = gt.from_numpy(images)            # whatever is made inside lies as "batch" says
     weight = gt.signal.tensor(weight, "parameters")      # the same values, laid out so
 
-A signal says `shard` (an axis, and over which workers, by number; all if none are named) or `replicate` (true,
-or over which workers). `backward` says the same for the gradients of what is made inside: by another signal's
-name, or by itself. `compile` is kept for the workers' compiler. With one worker, signals change nothing.
+A signal says `shard` (an axis, and over which workers, by number; all if none are named) or `replicate`
+(true, or over which workers). `backward` says the same for the gradients of what is made inside: by another
+signal's name, or by itself. `compile` is kept for the workers' compiler. With one worker, signals change
+nothing.
 """
 
 import contextlib
@@ -255,7 +256,7 @@ class _Reader:
         value: Any = self._value(node)
         if type(value) is int and value > 0:
             return tuple(range(value))  # so many
-        numbers = value if isinstance(value, list) else []
+        numbers: list[Any] = value if isinstance(value, list) else []
         if not numbers or len(set(map(str, numbers))) < len(numbers):
             numbers = [None]
         if not all(type(number) is int and number >= 0 for number in numbers):

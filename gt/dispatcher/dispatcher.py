@@ -442,9 +442,11 @@ class Dispatcher:
             stats["modifiers"] = streams.stats(self.modifiers)
         return stats
 
-    def layouts(self, client: str, tensor: int) -> tuple[tuple[int, ...], list[Placement], str | None]:
-        """Where a tensor lies: its shape, its placements, or why it is nowhere."""
-        return layouts(self.sessions[client], tensor)
+    def layouts(self, client: str, tensor: int) -> tuple[tuple[int, ...], list[Placement], str | None] | None:
+        """Where a tensor lies: its shape, its placements, or why it is nowhere. None while that is open."""
+        session = self.sessions[client]
+        waits = session.switching or (session.raw and self.workers)
+        return None if waits else layouts(session, tensor)
 
 
 def _used(session: Session) -> float:

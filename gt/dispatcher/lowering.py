@@ -37,6 +37,12 @@ class Program:
         last = Op(self.cmd.result, op, inputs, attrs or None, self.cmd.site)
         return [*self.ops, last, *self._temporary]
 
+    def keep(self, handle: TensorHandle, what: str, number: int) -> int:
+        """Keep a result beyond the last instruction, as long as the tensor that it is about."""
+        handle.facts[what] = number
+        self._temporary.remove(number)
+        return number
+
     def number(self, op: str, x: int, number: float) -> int:
         """An op with a tensor and a number."""
         return self.add(op, x, scalar=number, reflected=False)
@@ -158,7 +164,7 @@ def _class_loss(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
         return None
     program = Program(cmd)
     total = program.add(cmd.op, *cmd.inputs, **{**attrs, "reduction": "sum"})
-    return program.finish("truediv", total, _kept(program, cmd.inputs[1], attrs))
+    return program.finish("truediv", total, _kept(program, cmd.inputs[1], target, attrs))
 
 
 def _class_loss_gradient(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
@@ -167,7 +173,7 @@ def _class_loss_gradient(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | Non
         return None
     program, (g, x, target) = Program(cmd), cmd.inputs
     # Where no row counts, the gradient is 0, and not 0 / 0.
-    count = program.add("clamp", _kept(program, target, attrs), min=1, max=None)
+    count = program.add("clamp", _kept(program, target, inputs[2], attrs), min=1, max=None)
     share = program.add("truediv", g, count)
     return program.finish(cmd.op, share, x, target, **{**attrs, "reduction": "sum"})
 
@@ -176,10 +182,13 @@ def _by_rows(x: TensorHandle, target: TensorHandle) -> bool:
     return bool(target.spec.shape) and (_split(x) not in (None, 1) or _split(target) is not None)
 
 
-def _kept(program: Program, target: int, attrs: Any) -> int:
-    """How many rows are not ignored."""
+def _kept(program: Program, target: int, handle: TensorHandle, attrs: Any) -> int:
+    """How many rows are not ignored. The loss and its gradient both ask; it is counted once."""
+    what = f"rows that are not {attrs['ignore_index']}"
+    if what in handle.facts:
+        return handle.facts[what]
     kept = program.number("ne", target, attrs["ignore_index"])
-    return program.add("sum", kept, dim=None, keepdim=False)
+    return program.keep(handle, what, program.add("sum", kept, dim=None, keepdim=False))
 
 
 LOWERINGS: dict[str, Callable[[Op, list[TensorHandle]], list[Any] | None]] = {

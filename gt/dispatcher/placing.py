@@ -85,6 +85,8 @@ def layouts(session: Session, tensor: int) -> tuple[tuple[int, ...], list[Placem
         return (), [] if handle is None else [handle.home], None
     if tensor in session.sharding.lost:
         return (), [], session.sharding.lost[tensor]
-    handle = session.sharding.tensor_sharded[tensor]
+    handle = session.sharding.tensor_sharded.get(tensor)
+    if handle is None:
+        return (), [], None
     others = [placement for placement in handle.versions if placement != handle.home]
     return tuple(handle.spec.shape), [handle.home, *others], None

@@ -11,10 +11,7 @@ from gt.ops.split import Shard, Split
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded, bytes_moved
 
 LATENCY = 1 << 14
-"""What an exchange costs besides its bytes, in bytes."""
-
-SMALL = 1 << 16
-"""Up to so many bytes an op is cheap enough for one worker, or for all of them alike."""
+"""What an exchange costs at least, in bytes: fewer take as long."""
 
 Sizes = Callable[[int, tuple[str, ...]], tuple[int, ...]]
 """How an axis is split over workers, where nothing else decides."""
@@ -61,7 +58,7 @@ def cost(handle: TensorHandle, wanted: Placement) -> int:
         if handle.find(wanted) is not None:
             return 0
     moved = min(bytes_moved(shape, dtype, have, wanted) for have in handle.versions)
-    return moved + LATENCY if moved else 0
+    return max(moved, LATENCY) if moved else 0
 
 
 def plan(
@@ -90,8 +87,7 @@ def plan(
         for split in splits
         for choice in _cuts(split, inputs, mesh, sizes)
     ]
-    small = nbytes(out) + sum(map(nbytes, specs)) <= SMALL
-    choices = cuts + [choice for choice in wholes if not cuts or small or not _moved(choice, inputs)]
+    choices = cuts + [choice for choice in wholes if not cuts or _may_be_whole(choice, inputs)]
     order = {id(choice): place for place, choice in enumerate(choices)}
     best = min(choices, key=lambda choice: (*_rank(choice, inputs, out, signal), order[id(choice)]))
     gathers = best.split is None and any(
@@ -101,14 +97,31 @@ def plan(
     return Plan(out, best.wanted, best.result, best.split, best.workers, best.shards, gathers)
 
 
+def _may_be_whole(choice: _Choice, inputs: Sequence[TensorHandle]) -> bool:
+    """Whether an op that could be done in parts may be done on whole inputs: not if that gathers them.
+
+    Terms have to be added up anyway; and what is small takes as long to cut as to have.
+    """
+    costs = [cost(handle, wanted) for handle, wanted in zip(inputs, choice.wanted, strict=True)]
+    if not any(costs):
+        return True
+    return len(choice.workers) > 1 and all(
+        not price or isinstance(handle.home.layout, Partial) or nbytes(handle.spec) <= LATENCY
+        for handle, price in zip(inputs, costs, strict=True)
+    )
+
+
 def _moved(choice: _Choice, inputs: Sequence[TensorHandle]) -> int:
     return sum(cost(handle, wanted) for handle, wanted in zip(inputs, choice.wanted, strict=True))
 
 
 def _rank(
     choice: _Choice, inputs: Sequence[TensorHandle], out: Spec, signal: Placement | None
-) -> tuple[int, int, int]:
-    """Bytes that move; then how many inputs are not used as they lie; then, the more workers the better."""
+) -> tuple[int, int, int, bool]:
+    """Bytes that move; then how many inputs are not used as they lie; then, the more workers the better.
+
+    What is small is better whole than in parts, where that costs no more.
+    """
     moved = _moved(choice, inputs)
     more = len(choice.result.workers) - 1
     if signal is not None:
@@ -121,8 +134,11 @@ def _rank(
             if handle.home.whole and handle.home.workers == choice.workers and handle.spec.shape == out.shape:
                 moved += more * nbytes(out)
                 break
-    elsewhere = sum(handle.home != wanted for handle, wanted in zip(inputs, choice.wanted, strict=True))
-    return moved, elsewhere, -len(choice.workers)
+    elsewhere = sum(
+        handle.home != wanted and not (handle.origin is not None and handle.home.whole)
+        for handle, wanted in zip(inputs, choice.wanted, strict=True)
+    )
+    return moved, elsewhere, -len(choice.workers), nbytes(out) <= LATENCY and not choice.result.whole
 
 
 def _whole(count: int, mesh: tuple[str, ...]) -> _Choice:

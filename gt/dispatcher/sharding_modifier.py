@@ -184,7 +184,7 @@ class ShardingStreamModifier:
             placement = self._resolve(signal, spec) if signal else self._place(spec)
             yield from self._make(cmd, spec, placement, cmd.result)
             handle = self._keep(cmd.result, spec, placement)
-            if cmd.op == "full" or nbytes(spec) <= MADE_AGAIN:
+            if cmd.op == "full" or (placement.whole and nbytes(spec) <= MADE_AGAIN):
                 handle.origin = cmd
             return
         lowered = lower(cmd, [self.tensor_sharded[tensor] for tensor in cmd.inputs])
@@ -433,6 +433,9 @@ class ShardingStreamModifier:
         for placement, number in handle.versions.items():
             yield Placed(placement.workers, (number,) * len(placement.workers))
         self._unload(handle)
+        for fact in handle.facts.values():
+            if fact in self.tensor_sharded or fact in self.lost:
+                yield from self._free(fact)
 
     def _unload(self, handle: TensorHandle) -> None:
         if len(handle.home.workers) == 1 and handle.loads:

@@ -24,7 +24,7 @@ class TensorHandle:
     otherwise, each with the number that workers know it by.
     """
 
-    __slots__ = ("home", "key", "loads", "origin", "spec", "versions")
+    __slots__ = ("facts", "home", "key", "loads", "origin", "spec", "versions")
 
     def __init__(
         self, worker: str = "", spec: Spec | None = None, home: Placement | None = None, number: int = -1
@@ -34,6 +34,8 @@ class TensorHandle:
         self.versions: dict[Placement, int] = {self.home: number}
         self.origin: Op | None = None
         """The instruction that makes it out of nothing, if one does: it can be made again anywhere."""
+        self.facts: dict[str, int] = {}
+        """Tensors that say something about this one, by what they say; freed with it."""
         self.loads = False
         """Whether it counts among what its worker has to bear."""
         self.key = -1

@@ -107,7 +107,8 @@ class LocalConnection:
 
     def get_layouts(self, tensor: int) -> Layouts:
         """Where a tensor lies."""
-        return Layouts(0, *self.server.dispatcher.layouts(self.name, tensor))
+        found = self.server.dispatcher.layouts(self.name, tensor)
+        return Layouts(0, *(found or ((), [], "it is not known yet")))
 
     def after_fork(self) -> bool:
         """In a forked child: this process has its own copy of everything, and goes on with it."""

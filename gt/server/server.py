@@ -135,6 +135,8 @@ class Server:
         """Shared memory of peers that left, and may not have ended yet."""
         self._worker_names = (f"worker_{n}" for n in itertools.count())
         self._stats: list[_StatsQuestion] = []
+        self._layouts: list[tuple[ClientPeer, int, int]] = []
+        """Questions of where a tensor lies that have no answer yet."""
         self._requests = itertools.count()
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
@@ -170,6 +172,8 @@ class Server:
                 self._drop(self._overflowing.pop(), "it does not read what it asked for")
             if self._stats:
                 self._answer_stats()
+            if self._layouts:
+                self._answer_layouts()
             if time.monotonic() > next_tick:
                 next_tick = time.monotonic() + TICK_SECONDS
                 if not alive():
@@ -295,7 +299,8 @@ class Server:
                     raise ProtocolError("only a program's own server takes its log from it")
                 os.environ["GT_INSTRUCTION_LOG"] = path or ""
             case protocol.GetLayout(request, tensor):
-                peer.post(protocol.Layouts(request, *self.dispatcher.layouts(peer.name, tensor)))
+                self._layouts.append((peer, request, tensor))
+                self._answer_layouts()
             case protocol.GetStats(request):
                 self._stats.append(_StatsQuestion(peer, request))
             case protocol.Bye():
@@ -366,6 +371,17 @@ class Server:
             self._unswept.add(peer.memory)
 
     # --- statistics ---
+
+    def _answer_layouts(self) -> None:
+        waiting, self._layouts = self._layouts, []
+        for peer, request, tensor in waiting:
+            if peer.identity not in self._peers:
+                continue
+            found = self.dispatcher.layouts(peer.name, tensor)
+            if found is None:
+                self._layouts.append((peer, request, tensor))
+            else:
+                peer.post(protocol.Layouts(request, *found))
 
     def _answer_stats(self) -> None:
         """Ask the workers once a client's earlier work is handed out; answer when all have answered."""

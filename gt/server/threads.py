@@ -189,7 +189,9 @@ class ThreadConnection(LocalConnection):
 
     def get_layouts(self, tensor: int) -> Layouts:
         """Where a tensor lies."""
-        with self._threads.lock:
+        with self._threads.changed:
+            while self._threads.dispatcher.layouts(self.name, tensor) is None:
+                self._threads.changed.wait(1)
             return super().get_layouts(tensor)
 
     def last(self) -> None:
