@@ -1,6 +1,7 @@
 """GT over several workers beside GT over one: how much faster, and what the dispatcher pays for it."""
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -160,7 +161,7 @@ def gt_dispatch_scale() -> tuple[Job, Job]:
     for workers in WORKERS:
         micro, commands = _dispatch(workers)
         each = f"{commands:5.1f} commands, {micro / commands:.2f} us each"
-        print(f"{workers:3} workers: {micro:7.1f} us an op, {each}")
+        print(f"{workers:3} workers: {micro:7.1f} us an op, {each}", file=sys.stderr)
 
     def per_command(workers: int) -> Job:
         # As many commands either way: with fewer workers, more ops.

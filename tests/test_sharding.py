@@ -201,6 +201,18 @@ def test_workers_with_unequal_memory_get_unequal_parts():
         assert placement.layout == Sharded(0, (250, 750))
 
 
+def test_workers_of_different_engines_share_a_tensor():
+    server = ThreadServer(1, "numpy")
+    server.add_worker(engine="pytorch")
+    server.add_worker(engine="jax")
+    with using(server):
+        a = np.random.default_rng(0).standard_normal((96, 96)).astype(np.float32)
+        x = gt.from_numpy(a)
+        np.testing.assert_allclose((x.T @ x).softmax(0).numpy().sum(0), np.ones(96), rtol=1e-4)
+        half = gt.from_numpy(a).to("bfloat16")
+        np.testing.assert_allclose(half.sum(0).float().numpy(), a.sum(0), rtol=0.1, atol=0.3)
+
+
 def test_two_clients_exchange_at_once_and_neither_waits_for_ever():
     server = ThreadServer(3, "numpy")
     from gt.server.threads import ThreadConnection
@@ -277,6 +289,29 @@ def _stats(running: Cluster) -> dict[str, Any]:
         return observer.get_stats()
     finally:
         observer.close()
+
+
+def test_a_process_that_joins_late_is_used_and_a_killed_one_is_not(monkeypatch: pytest.MonkeyPatch):
+    with cluster(workers=1, engine="numpy") as started:
+        client = connected(started, monkeypatch)
+        old = gt.ones(100, 100)
+        assert old.sum().item() == 10_000
+        started.start_worker()
+        new = gt.ones(100, 100)
+        assert (new @ old).sum().item() == 1_000_000
+        assert layout(new) == "sharded(0)@worker_0,worker_1"
+        assert layout(old) == "replicated@worker_0"
+        started.processes[1].kill()  # the first worker
+        for lost in (old, new):
+            with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors with it"):
+                lost.numpy()
+        assert gt.ones(100, 100).sum().item() == 10_000
+        started.processes[2].kill()
+        waits = gt.ones(10)
+        waits._value.client.flush()
+        started.start_worker()
+        assert waits.sum().item() == 10
+        client.close()
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])

@@ -114,7 +114,11 @@ class Dispatcher:
             chunk.session.done(chunk.group)
         for session in alone:
             if session.switching:
-                self._spread(session, {}, dict.fromkeys(session.handles, why))
+                session.queue.popleft()  # what it lost is said otherwise now
+                waiting = [Batch(b.sequence, b.instructions[b.position :], b.frames) for b in session.queue]
+                session.queue.clear()
+                session.raw.extendleft(reversed(waiting))
+                self._spread(session, {}, session.lost)
                 continue
             self._assign(session)
             if session.share is None:
@@ -169,7 +173,7 @@ class Dispatcher:
         self, session: Session, there: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
     ) -> None:
         """From now on a client's tensors lie over all workers; those that exist stay where they are."""
-        worker = session.share.worker if session.share else ""
+        worker = session.share.worker if session.share and session.share.worker in self.workers else ""
         homes = Counter(one.sharding.home for one in self.sessions.values() if one.sharding is not None)
         home = worker or min(self.workers, key=lambda name: homes[name], default="")
         sharding = ShardingStreamModifier(

@@ -123,9 +123,10 @@ class ThreadServer:
         for number in range(workers):
             self.add_worker((memory or {}).get(number, 0))
 
-    def add_worker(self, memory_limit: int = 0) -> ThreadWorker:
+    def add_worker(self, memory_limit: int = 0, engine: str | None = None) -> ThreadWorker:
         """Start another worker."""
-        worker = Worker(f"worker_{len(self.links)}", self.engine, memory_limit=memory_limit)
+        name = f"worker_{len(self.links)}"
+        worker = Worker(name, engine or self.engine, memory_limit=memory_limit)
         link = ThreadWorker(self, worker)
         self.links.append(link)
         self.tell(lambda dispatcher: dispatcher.add_worker(link))
