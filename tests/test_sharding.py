@@ -347,3 +347,19 @@ def test_a_process_that_dies_in_an_exchange_is_an_error_within_seconds(
             client.close()
         if how == signal.SIGSTOP:
             os.kill(victim, signal.SIGKILL)
+
+
+def test_a_failed_term_reaches_all_who_add_up(four: ThreadServer, tmp_path: Path):
+    """Large sums are added up in parts, in two rounds: the cause of a failure goes through both."""
+    signals = tmp_path / "signals.yaml"
+    signals.write_text("all: {replicate: true}\n")
+    gt.load_config(signals)
+    index = np.zeros(4096, np.int64)
+    index[1500] = 99  # in the second worker's part
+    bad = gt.nn.functional.embedding(gt.from_numpy(index), gt.randn(50, 128))
+    with gt.signal.context("all"):
+        total = bad.T @ bad
+    for x in (total, total + 1, total.sum()):
+        with pytest.raises(WorkerError, match=r"embedding.* failed on worker_1"):
+            x.numpy()
+    assert (gt.ones(4096) * 2).sum().item() == 8192
