@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gt
-from gt.client import Client
+from gt.client import Client, remote
 from gt.client import session as session_module
 from gt.client.remote import RemoteConnection
 from gt.errors import WorkerError
@@ -281,6 +281,35 @@ def test_processes_give_what_one_gives(running: Cluster, monkeypatch: pytest.Mon
     eventually(
         lambda: not any(worker["tensors"] for worker in _stats(running).values()), what="everything is freed"
     )
+
+
+def test_without_shared_memory_each_worker_is_sent_its_own_bytes(
+    running: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(remote, "host", lambda: "")  # as from another machine
+    client = connected(running, monkeypatch)
+    a = np.random.default_rng(0).standard_normal((500, 130), np.float32)
+    x = gt.from_numpy(a)
+    assert layout(x).startswith("sharded(0)")
+    np.testing.assert_array_equal(x.numpy(), a)
+    np.testing.assert_allclose((x * 2).sum(1).numpy(), 2 * a.sum(1), rtol=1e-4, atol=1e-4)
+    client.close()
+
+
+def test_a_worker_that_comes_back_under_its_name_is_another(monkeypatch: pytest.MonkeyPatch):
+    with cluster(workers=1, engine="numpy") as started:
+        named = started.start_worker("--id", "bob")
+        client = connected(started, monkeypatch)
+        old = gt.ones(64, 64)
+        assert old.sum().item() == 4096
+        named.kill()
+        started.start_worker("--id", "bob")
+        with pytest.raises(WorkerError, match="bob is gone"):
+            (old.T @ old).numpy()
+        new = gt.ones(64, 64)
+        assert layout(new) == "sharded(0)@worker_0,bob"
+        assert (new.T @ new).sum().item() == 64**3
+        client.close()
 
 
 def _stats(running: Cluster) -> dict[str, Any]:

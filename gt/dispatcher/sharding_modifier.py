@@ -79,7 +79,7 @@ class ShardingStreamModifier:
         self._commands: Counter[str] = Counter()
         self._gathered: Counter[str] = Counter()
         self._bytes_moved = 0
-        self._ops = self._sharded_ops = self._sharded_tensors = 0
+        self._ops = self._sharded_ops = self._sharded_tensors = self._sharded_bytes = 0
 
     # --- the interface of a stream modifier ---
 
@@ -111,6 +111,7 @@ class ShardingStreamModifier:
             "ops": self._ops,
             "sharded_ops": self._sharded_ops,
             "sharded_tensors": self._sharded_tensors,
+            "sharded_bytes": self._sharded_bytes,
             "commands": dict(self._commands),
             "bytes_moved": self._bytes_moved,
             "gathered": dict(self._gathered),
@@ -316,6 +317,7 @@ class ShardingStreamModifier:
         handle = self.tensor_sharded[tensor] = TensorHandle("", spec, placement, tensor)
         if isinstance(placement.layout, Sharded):
             self._sharded_tensors += 1
+            self._sharded_bytes += nbytes(spec)
         elif len(placement.workers) == 1:
             handle.loads = True
             self.loads[placement.workers[0]] += nbytes(spec)
