@@ -6,6 +6,7 @@ Like every stream modifier it is pure: it holds no instruction back, and never s
 """
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
@@ -483,10 +484,15 @@ def _frozen(value: Any) -> Any:
 
 
 def _kind(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What of an op's attributes a plan can depend on: not on a fraction or a seed."""
+    """What of an op's attributes a plan can depend on: not on a seed; of a fraction, on what kind it is."""
     if not attrs:
         return ()
-    return tuple(
-        (name, type(value), None if type(value) is float or name == "seed" else _frozen(value))
-        for name, value in attrs.items()
-    )
+    return tuple((name, type(value), _known(name, value)) for name, value in attrs.items())
+
+
+def _known(name: str, value: Any) -> Any:
+    if name == "seed":
+        return None
+    if type(value) is float:
+        return value if not value or not math.isfinite(value) else None
+    return _frozen(value)

@@ -45,18 +45,25 @@ def _additive(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     return pointwise(inputs, attrs, out) + terms
 
 
-def _multiplicative(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    return pointwise(inputs, attrs, out) + [linear(len(inputs), which) for which in range(len(inputs))]
+def _scaled(commutes: bool) -> Rule:
+    """A product with, or a quotient by, a number is linear; but 0 times infinity is no term of anything.
 
+    For the same reason a product with another tensor is not taken for linear: its values are not known.
+    """
 
-def _divisive(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    terms = [] if attrs.get("reflected") else [linear(len(inputs), 0)]
-    return pointwise(inputs, attrs, out) + terms
+    def rule(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
+        number = attrs.get("scalar")
+        usual = number and math.isfinite(number) and (commutes or not attrs["reflected"])
+        return pointwise(inputs, attrs, out) + ([linear(1, 0)] if usual else [])
+
+    return rule
 
 
 def _cast(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    kept = dtypes.is_float(inputs[0].dtype) and dtypes.is_float(out.dtype)
-    return pointwise(inputs, attrs, out) + ([linear(1, 0)] if kept else [])
+    # To a wider dtype only: terms may be too large for a narrow one though their sum is not.
+    before, after = inputs[0].dtype, out.dtype
+    wider = dtypes.is_float(before) and dtypes.promote(before, after) == after
+    return pointwise(inputs, attrs, out) + ([linear(1, 0)] if wider else [])
 
 
 def _negative(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
@@ -373,7 +380,7 @@ def matmul(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     right += ["k"] if len(b.shape) == 1 else ["k", "column"]
     batch = [f"batch{n}" for n in range(rank - 2)] if rank > 2 else []
     tail = [name for name in ("row", "column") if name in left + right]
-    return [*contraction((left, right), [*batch, *tail], inputs), linear(2, 0), linear(2, 1)]
+    return contraction((left, right), [*batch, *tail], inputs)
 
 
 def linear_layer(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
@@ -513,8 +520,8 @@ KINDS: dict[str, Rule] = {
 RULES: dict[str, Rule] = {
     "add": _additive,
     "sub": _additive,
-    "mul": _multiplicative,
-    "truediv": _divisive,
+    "mul": _scaled(commutes=True),
+    "truediv": _scaled(commutes=False),
     "neg": _negative,
     "cast": _cast,
     "softmax": along(),
