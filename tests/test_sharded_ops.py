@@ -27,7 +27,7 @@ def is_float(array: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(workers=st.integers(1, 4), seed=st.integers(0, 1 << 20))
 def test_an_op_gives_the_same_however_its_inputs_lie(
     servers: Servers, sample: Sample, workers: int, seed: int
