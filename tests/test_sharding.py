@@ -17,11 +17,11 @@ from gt.client import Client, remote
 from gt.client import session as session_module
 from gt.client.remote import RemoteConnection
 from gt.errors import WorkerError
-from gt.server.threads import ThreadServer
+from gt.server.threads import ThreadConnection, ThreadServer
 from gt.transport.layouts import Sharded
 from gt.transport.protocol import Op
 from tests.servers import Cluster, cluster, eventually
-from tests.spread import using
+from tests.spread import AnyLayout, using
 
 
 @pytest.fixture
@@ -215,8 +215,6 @@ def test_workers_of_different_engines_share_a_tensor():
 
 def test_two_clients_exchange_at_once_and_neither_waits_for_ever():
     server = ThreadServer(3, "numpy")
-    from gt.server.threads import ThreadConnection
-
     clients = [Client(ThreadConnection(server)) for _ in range(3)]
     results: dict[int, float] = {}
 
@@ -239,9 +237,8 @@ def test_two_clients_exchange_at_once_and_neither_waits_for_ever():
     for thread in threads:
         thread.join(60)
     assert {n: round(value, 3) for n, value in results.items()} == {0: 1.0, 1: 2.0, 2: 3.0}
-    for client in clients[1:]:
-        client.connection.server.dispatcher.disconnect(client.connection.name)  # type: ignore[attr-defined]
-    clients[0].close()
+    for client in clients:
+        client.close()
 
 
 # --- over real processes ---
@@ -392,3 +389,49 @@ def test_a_failed_term_reaches_all_who_add_up(four: ThreadServer, tmp_path: Path
         with pytest.raises(WorkerError, match=r"embedding.* failed on worker_1"):
             x.numpy()
     assert (gt.ones(4096) * 2).sum().item() == 8192
+
+
+def test_no_client_hangs_while_workers_come_and_go(monkeypatch: pytest.MonkeyPatch):
+    """Tensors that lie at random, three clients at once: every read ends, with data or with who is gone."""
+    monkeypatch.setenv("GT_TIMEOUT", "20")
+    server = ThreadServer(3, "numpy", policy=AnyLayout(0))
+    clients = [Client(ThreadConnection(server)) for _ in range(3)]
+    stop = threading.Event()
+    reads, wrong = [0, 0, 0], []
+
+    def work(number: int) -> None:
+        client, value = clients[number], float(number + 1)
+        while not stop.is_set():
+            x = client.create(np.full((12, 8), value, np.float32))
+            turned, product = client.next_id(), client.next_id()
+            client.emit(Op(turned, "transpose", (x,), {"dim0": 0, "dim1": 1}, 0))
+            client.emit(Op(product, "matmul", (turned, x), None, 0))
+            try:
+                if not (client.fetch(product) == 12 * value * value).all():
+                    wrong.append("a client read what is not its own")
+            except WorkerError as error:
+                if "is gone" not in str(error):
+                    wrong.append(str(error))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it should not have been
+                wrong.append(repr(error))
+                return
+            for tensor in (x, turned, product):
+                client.emit(tensor)
+            reads[number] += 1
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for lost in range(4):
+        time.sleep(0.3)
+        server.add_worker()
+        time.sleep(0.2)
+        server.lose_worker(lost)
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+    assert wrong == []
+    assert min(reads) > 0
+    for client in clients:
+        client.close()

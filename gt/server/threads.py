@@ -147,7 +147,9 @@ class ThreadServer:
             return result
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers. Whoever leaves first ends them for all."""
+        if self.context.closed:
+            return
         for link in self.links:
             link.stop()
         for link in self.links:
