@@ -17,7 +17,7 @@ from gt import config
 from gt.dispatcher import Dispatcher
 from gt.dispatcher.fair_share import Chunk
 from gt.dispatcher.policy import SHARD_THRESHOLD, Policy
-from gt.errors import ConnectionLost
+from gt.errors import ConnectionLost, WorkerError
 from gt.server.local import LocalConnection
 from gt.transport.modifiers import StreamModifier
 from gt.transport.peers import Peers
@@ -40,7 +40,8 @@ class ThreadWorker:
         address = f"inproc://gt-worker-{next(_numbers)}"
         peers = worker.peers = Peers(address, server.context)
         peers.name = worker.name
-        peers.look = self._take_in_news
+        peers.look = self._look
+        self._stopped = False
         self.member: Member | None = Member(address, peers.token)
         self._thread = threading.Thread(target=self._run, name=worker.name, daemon=True)
         self._thread.start()
@@ -65,6 +66,7 @@ class ThreadWorker:
 
     def stop(self) -> None:
         """End it, without a word to anybody."""
+        self._stopped = True
         self._queue.put(None)
 
     def join(self) -> None:
@@ -72,6 +74,12 @@ class ThreadWorker:
         self._thread.join(5)
 
     # --- its own thread ---
+
+    def _look(self) -> None:
+        """While waiting for another worker: is there any use in that?"""
+        if self._stopped:
+            raise WorkerError(f"{self.name} was stopped")
+        self._take_in_news()
 
     def _take_in_news(self) -> None:
         while not self._news.empty():
