@@ -1,6 +1,5 @@
 """The sharding rules: for each kind of op, the ways it can be carried out in parts."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +13,15 @@ from gt.ops.sharding_index import (
     getitem_gradient,
     put_by_arrays,
     setitem,
+)
+from gt.ops.sharding_products import (
+    conv2d,
+    einsum,
+    image_gradient,
+    linear_layer,
+    matmul,
+    pooling,
+    told_shape,
 )
 from gt.ops.split import Attrs, Rule, Shard, Split, Step, linear, local, replaced, with_shape
 
@@ -339,105 +347,6 @@ def triangle(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     return [*splits, linear(1, 0)]
 
 
-# --- products ---
-
-
-def contraction(
-    terms: Sequence[Sequence[Any]], output: Sequence[Any], specs: Specs, once: int = -1
-) -> list[Split]:
-    """A sum of products over named axes: along each name. What is not in the result is added up."""
-    names = dict.fromkeys(name for term in terms for name in term)
-    splits = []
-    for name in names:
-        if any(list(term).count(name) > 1 for term in terms) or list(output).count(name) > 1:
-            continue
-        axes: list[int | str | None] = []
-        sizes = set()
-        for term, x in zip(terms, specs, strict=True):
-            axis = list(term).index(name) if name in term else None
-            if axis is not None and x.shape[axis] == 1:
-                axis = None  # it is stretched
-            if axis is not None:
-                sizes.add(x.shape[axis])
-            axes.append(axis)
-        if len(sizes) != 1:
-            continue
-        summed = name not in output
-        if summed and once >= 0:
-            axes[once] = "once"
-        splits.append(Split(tuple(axes), "sum" if summed else list(output).index(name), sizes.pop()))
-    return splits
-
-
-def matmul(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """By rows, by columns, along the contraction, and by batches."""
-    a, b = inputs
-    rank = max(len(a.shape), len(b.shape))
-    left: list[Any] = [f"batch{rank - 2 - n}" for n in range(len(a.shape) - 2, 0, -1)] + ["row", "k"][
-        -len(a.shape) :
-    ]
-    right: list[Any] = [f"batch{rank - 2 - n}" for n in range(len(b.shape) - 2, 0, -1)]
-    right += ["k"] if len(b.shape) == 1 else ["k", "column"]
-    batch = [f"batch{n}" for n in range(rank - 2)] if rank > 2 else []
-    tail = [name for name in ("row", "column") if name in left + right]
-    return contraction((left, right), [*batch, *tail], inputs)
-
-
-def linear_layer(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """As a product; the bias is added once."""
-    x, weight, *bias = inputs
-    lead = [f"row{n}" for n in range(len(x.shape) - 1)]
-    tail = ["column"] if len(weight.shape) == 2 else []
-    output = [*lead, *tail]
-    terms: list[Any] = [[*lead, "k"], [*tail, "k"]]
-    for b in bias:
-        terms.append(output[len(output) - len(b.shape) :])
-    return contraction(terms, output, inputs, once=2 if bias else -1)
-
-
-def einsum(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every letter."""
-    left, output = attrs["equation"].split("->")
-    return contraction(left.split(","), output, inputs)
-
-
-# --- images ---
-
-
-def conv2d(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """By images, by channels out, and along the channels in."""
-    terms = [("image", "in"), ("out", "in"), ("out",)][: len(inputs)]
-    splits = contraction(terms, ("image", "out"), inputs, once=2 if len(inputs) == 3 else -1)
-    return _images(splits, attrs)
-
-
-def _images(splits: list[Split], attrs: Attrs) -> list[Split]:
-    """Of the ways to split a convolution: with groups, only by images. Libraries want one of each."""
-    if attrs["groups"] != 1:
-        splits = [split for split in splits if split.inputs[0] == 0]
-    return [dataclasses.replace(split, nonempty=True) for split in splits]
-
-
-def _image_gradient(terms: Sequence[Sequence[str]], output: Sequence[str]) -> Rule:
-    def rule(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-        splits = _images(contraction(terms, output, inputs), attrs)
-        return [_told_shape(split, out) for split in splits]
-
-    return rule
-
-
-def _told_shape(split: Split, out: Spec) -> Split:
-    """The same, for an op that is told its result's shape."""
-    if not isinstance(split.output, int):
-        return split
-    return dataclasses.replace(split, steps=with_shape(out.shape, split.output))
-
-
-def _pooling(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    splits = [Split((axis,), axis, n, nonempty=True) for axis, n in enumerate(out.shape[:2]) if n > 1]
-    return [_told_shape(split, out) for split in splits] if "shape" in attrs else splits
-
-
 # --- picking and putting ---
 
 
@@ -475,7 +384,7 @@ def _gather(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 def _gather_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     dim, g = attrs["dim"] % max(len(out.shape), 1), inputs[0]
-    splits = [_told_shape(split, out) for split in _beside(inputs, attrs, out)]
+    splits = [told_shape(split, out) for split in _beside(inputs, attrs, out)]
     return splits + ([Split((dim, dim), "sum", g.shape[dim])] if g.shape and g.shape[dim] > 1 else [])
 
 
@@ -568,9 +477,9 @@ RULES: dict[str, Rule] = {
     "linear": linear_layer,
     "einsum": einsum,
     "conv2d": conv2d,
-    "conv2d_input_grad": _image_gradient((("image", "out"), ("out", "in")), ("image", "in")),
-    "conv2d_weight_grad": _image_gradient((("image", "out"), ("image", "in")), ("out", "in")),
-    **dict.fromkeys(("max_pool2d", "max_pool2d_indices", "avg_pool2d", "avg_pool2d_grad"), _pooling),
+    "conv2d_input_grad": image_gradient((("image", "out"), ("out", "in")), ("image", "in")),
+    "conv2d_weight_grad": image_gradient((("image", "out"), ("image", "in")), ("out", "in")),
+    **dict.fromkeys(("max_pool2d", "max_pool2d_indices", "avg_pool2d", "avg_pool2d_grad"), pooling),
     "layer_norm": layer_norm,
     "layer_norm_grad": layer_norm,
     **dict.fromkeys(("cross_entropy", "nll_loss"), class_loss),
