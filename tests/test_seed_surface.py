@@ -15,7 +15,6 @@ import pytest
 
 from tests.programs import ROOT, run_python
 
-SHARDING = "comes with sharding"
 HOT_PATHS = "comes with hot paths"
 
 
@@ -39,11 +38,11 @@ FILES = {
     "gt/client/autograd.py": None,
     "gt/client/nn.py": None,
     "gt/client/optim.py": None,
-    "gt/client/signals.py": SHARDING,
+    "gt/client/signals.py": None,
     "gt/dispatcher/dispatcher.py": None,
     "gt/dispatcher/tensor_handle.py": None,
     "gt/dispatcher/instruction_stream.py": None,
-    "gt/dispatcher/sharding_modifier.py": SHARDING,
+    "gt/dispatcher/sharding_modifier.py": None,
     "gt/worker/worker.py": None,
     "gt/worker/__main__.py": None,
     "gt/worker/hotpath_detector.py": HOT_PATHS,
@@ -91,8 +90,8 @@ FILES = {
     "tests/test_nn.py": None,
     "tests/test_multi_client.py": None,
     "tests/test_varying_batch_sizes.py": None,
-    "tests/test_sharding.py": SHARDING,
-    "tests/test_distributed_matmul_patterns.py": SHARDING,
+    "tests/test_sharding.py": None,
+    "tests/test_distributed_matmul_patterns.py": None,
     "tests/test_tape_dump.py": None,
     "tests/test_hotpath_in_logs.py": HOT_PATHS,
     # docs
@@ -140,20 +139,20 @@ NAMES = {
     "gt.dispatcher.dispatcher:Dispatcher": None,
     "gt.dispatcher.dispatcher:Dispatcher._recv_from_worker": None,
     "gt.dispatcher.tensor_handle:TensorHandle": None,
-    "gt.dispatcher.tensor_handle:ShardInfo": SHARDING,
+    "gt.dispatcher.tensor_handle:ShardInfo": None,
     "gt.dispatcher.instruction_stream:InstructionStream": None,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier": SHARDING,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.process": SHARDING,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.get_stats": SHARDING,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier": None,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.process": None,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.get_stats": None,
     "gt.worker.worker:Worker": None,
     "gt.worker.hotpath_detector:HotPathDetector": HOT_PATHS,
     "gt.worker.hotpath_detector:HotPathDetector.process": HOT_PATHS,
     "gt.worker.hotpath_detector:HotPathDetector.get_stats": HOT_PATHS,
     "gt.transport.protocol:WorkerHotPathStart": HOT_PATHS,
     "gt.transport.protocol:WorkerHotPathEnd": HOT_PATHS,
-    "gt.transport.protocol:ShardOp": SHARDING,
-    "gt.transport.protocol:MatmulOp": SHARDING,
-    "gt.transport.protocol:ReduceOp": SHARDING,
+    "gt.transport.protocol:ShardOp": None,
+    "gt.transport.protocol:MatmulOp": None,
+    "gt.transport.protocol:ReduceOp": None,
     "tests.test_numerics:test_addition": None,
     # triton_viz: core
     "triton_viz:trace": None,
@@ -216,15 +215,15 @@ PARAMETERS = {
     "gt:tensor requires_grad": None,
     "gt:from_numpy requires_grad": None,
     "gt.worker.worker:Worker backend": None,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding": SHARDING,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier shard_threshold": SHARDING,
-    "gt.transport.protocol:ShardOp tensor": SHARDING,
-    "gt.transport.protocol:ShardOp num_shards": SHARDING,
-    "gt.transport.protocol:MatmulOp result": SHARDING,
-    "gt.transport.protocol:ReduceOp result": SHARDING,
-    "gt.dispatcher.tensor_handle:ShardInfo axis": SHARDING,
-    "gt.dispatcher.tensor_handle:ShardInfo num_shards": SHARDING,
-    "gt.dispatcher.tensor_handle:ShardInfo shard_index": SHARDING,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding": None,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier shard_threshold": None,
+    "gt.transport.protocol:ShardOp tensor": None,
+    "gt.transport.protocol:ShardOp num_shards": None,
+    "gt.transport.protocol:MatmulOp result": None,
+    "gt.transport.protocol:ReduceOp result": None,
+    "gt.dispatcher.tensor_handle:ShardInfo axis": None,
+    "gt.dispatcher.tensor_handle:ShardInfo num_shards": None,
+    "gt.dispatcher.tensor_handle:ShardInfo shard_index": None,
     "triton_viz.core.trace:trace client": None,
     "triton_viz.core.trace:trace backend": None,
     "triton_viz.core.client:OpCallbacks before_callback": None,
@@ -239,7 +238,7 @@ def test_parameter_exists(name: str):
     assert parameter in inspect.signature(getattr(importlib.import_module(module), path)).parameters
 
 
-DEFAULTS = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding=False": SHARDING}
+DEFAULTS = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding=False": None}
 
 
 @pytest.mark.parametrize("name", named(DEFAULTS))
@@ -249,7 +248,7 @@ def test_parameter_has_the_default(name: str):
     assert str(found.default) == value
 
 
-ATTRIBUTES = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier tensor_sharded": SHARDING}
+ATTRIBUTES = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier tensor_sharded": None}
 
 
 @pytest.mark.parametrize("name", named(ATTRIBUTES))

@@ -1,13 +1,17 @@
 """Dropout and optimizer updates in PyTorch's words."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from gt.worker.engine.random import uniform
+from gt.worker.engine.random import place, uniform
 
 
-def dropout(x: Tensor, p: float, seed: int) -> Tensor:
-    keep = torch.as_tensor(uniform(tuple(x.shape), "float32", seed) >= p).to(x.device)
+def dropout(
+    x: Tensor, p: float, seed: int, at: Sequence[int] | None = None, of: Sequence[int] | None = None
+) -> Tensor:
+    keep = torch.as_tensor(uniform(tuple(x.shape), "float32", seed, place(at, of)) >= p).to(x.device)
     return x * keep * (1 / (1 - p) if p < 1 else 0.0)
 
 
