@@ -49,14 +49,21 @@ float64 = double = NAMED["float64"]
 
 if TYPE_CHECKING:
     from gt import nn, optim
+    from gt.client import signals as signal
     from gt.client.modules.files import load, save
+    from gt.client.signals import load_config
 
 _ON_FIRST_USE = {
     "nn": "gt.nn",
     "optim": "gt.optim",
     "load": "gt.client.modules.files",
     "save": "gt.client.modules.files",
+    "load_config": "gt.client.signals",
+    "signal": "gt.client.signals",
 }
+
+_MODULES = ("nn", "optim", "signal")
+"""Of these, the modules themselves."""
 
 
 def __getattr__(name: str) -> object:
@@ -66,7 +73,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     loaded = import_module(module)
-    found = globals()[name] = loaded if module == f"gt.{name}" else getattr(loaded, name)
+    found = globals()[name] = loaded if name in _MODULES else getattr(loaded, name)
     return found
 
 

@@ -6,6 +6,7 @@
     GT_DEBUG_WORKER=1         what the workers do
     GT_DEBUG_COMPILE=1        what the workers compile
     GT_INSTRUCTION_LOG=FILE   write every instruction to FILE, one line each
+    GT_CONFIG=FILE            signals, which say how tensors lie over workers: see gt.signal
     GT_WORKERS=N              start N worker processes, instead of one inside the program
     GT_AUTO_COMPILE=0         compile nothing that a program repeats
     GT_COMPILE_AFTER=SECONDS  how long something has run, repeated, before it is compiled (0.5)

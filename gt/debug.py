@@ -1,9 +1,12 @@
 """Looking inside: the autograd tape, the instruction tape, the workers."""
 
+import builtins
 from typing import Any
 
 from gt.client.autograd import GRAPH, TapeNode
+from gt.client.layout_view import LayoutView
 from gt.client.session import current
+from gt.client.tensor import Tensor
 
 
 def get_tape() -> list[TapeNode]:
@@ -33,3 +36,12 @@ def print_worker_stats() -> None:
         print(name)
         for key, value in stats.items():
             print(f"  {key:<20} {value}")
+
+
+def show(x: Tensor) -> LayoutView:
+    """Print where a tensor lies: which worker has which part of it. A notebook shows it as a table."""
+    value = x._value
+    view = LayoutView(tuple(value.spec.shape), value.spec.dtype, value.client.get_layouts(value.id))
+    if not hasattr(builtins, "__IPYTHON__"):  # a notebook shows what is returned
+        print(view)
+    return view

@@ -6,6 +6,7 @@
     ├── ArgumentError   an argument makes no sense; raised at once                (also a RuntimeError)
     ├── DTypeError      an op does not take this dtype; raised at once          (also a RuntimeError)
     ├── GraphError      backward() on a graph that cannot be differentiated     (also a RuntimeError)
+    ├── ConfigError     a file of signals makes no sense; says where it does not  (also a ValueError)
     ├── StateError      saved values do not fit a model, or cannot be saved     (also a RuntimeError)
     ├── ProtocolError   an instruction that makes no sense reached a server     (also a RuntimeError)
     ├── ConnectionLost  no server answers, or it went away                      (also a ConnectionError)
@@ -38,6 +39,10 @@ class DTypeError(GTError, RuntimeError):
 
 class GraphError(GTError, RuntimeError):
     """A gradient was asked for where there is no graph to compute it from."""
+
+
+class ConfigError(GTError, ValueError):
+    """A signal is not known, or the file that should say what it means makes no sense."""
 
 
 class StateError(GTError, RuntimeError):

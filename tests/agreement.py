@@ -8,6 +8,9 @@ import torch.nn.functional as F
 
 import triton_viz
 
+CLIENTS: tuple[str, ...] = ()
+"""What watches the library's kernels."""
+
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 4e-2}
 
 
@@ -21,6 +24,11 @@ def ints(high: int, *shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randint(0, high, shape, generator=torch.Generator().manual_seed(seed))
 
 
+def watched() -> Any:
+    """While inside, the library's kernels run on a CPU, watched by `CLIENTS`."""
+    return triton_viz.trace(CLIENTS)
+
+
 def agree(
     op: Callable[..., Any],
     reference: Callable[..., Any],
@@ -31,7 +39,7 @@ def agree(
 
     The reference computes in float32: an op in bfloat16 may round where it likes, but once.
     """
-    with triton_viz.trace(()):
+    with watched():
         got = _outputs_and_gradients(op, inputs, lambda x: x)
     expected = _outputs_and_gradients(reference, inputs, torch.Tensor.float)
     assert len(got) == len(expected)

@@ -83,8 +83,11 @@ def ctrl_c() -> Iterator[None]:
     timer.join()
 
 
-# One that arrives while Python finalizes an object is dropped by Python, with a warning.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+DROPPED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""One that arrives while Python finalizes or collects objects is dropped by Python, with a warning."""
+
+
+@DROPPED
 def test_ctrl_c_at_any_moment_leaves_nothing_patched(alarm):
     kernel = traced(hostile.with_everything)
     x, out = torch.ones(8), torch.zeros(8)
@@ -109,6 +112,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_patched(alarm):
     assert out.tolist() == [6.0] * 4 + [14.0] * 4
 
 
+@DROPPED
 @pytest.mark.usefixtures("threads")
 def test_ctrl_c_ends_an_endless_loop_on_other_threads(ctrl_c):
     with pytest.raises(KeyboardInterrupt):
@@ -116,6 +120,7 @@ def test_ctrl_c_ends_an_endless_loop_on_other_threads(ctrl_c):
     assert [t.name for t in threading.enumerate() if t.name.startswith("triton_viz")] == []
 
 
+@DROPPED
 @pytest.mark.parametrize("sms", [1, 4])
 def test_a_grid_of_billions_starts_at_once_and_can_be_interrupted(ctrl_c, monkeypatch, sms: int):
     monkeypatch.setattr(triton_viz.config, "num_sms", sms)

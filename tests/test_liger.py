@@ -9,8 +9,7 @@ import triton
 from liger_kernel import ops
 from liger_kernel.ops import dyt
 
-import triton_viz
-from tests.agreement import agree, ints, randn, rms, sparsemax
+from tests.agreement import agree, ints, randn, rms, sparsemax, watched
 
 BOTH = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 
@@ -138,7 +137,7 @@ def test_dyt(bias):
     rows = 3
     dx = torch.empty_like(x)
     da, dg, db = torch.zeros(rows, triton.cdiv(70, 512)), torch.empty(rows, 70), torch.empty(rows, 70)
-    with triton_viz.trace(()):
+    with watched():
         y = dyt.liger_dyt_fwd(x, alpha, gamma, beta if bias else None)
         dyt._dyt_bwd_kernel[lambda meta: (triton.cdiv(70, meta["BLOCK_N"]), rows)](
             dy, dx, da, dg, db if bias else None, x, alpha, gamma, bias, 7, 70

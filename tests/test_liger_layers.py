@@ -9,8 +9,7 @@ from liger_kernel import ops
 from liger_kernel.ops import mlp
 from liger_kernel.ops.experimental.mm_int8int2 import matmul, pack_weights
 
-import triton_viz
-from tests.agreement import agree, ints, randn, rms, sparsemax
+from tests.agreement import agree, ints, randn, rms, sparsemax, watched
 
 # ------------------------------------------------------------------------------------------ attention
 
@@ -108,7 +107,7 @@ def test_mlp_through_tensor_descriptors(multipliers):
     dy = randn(*expected.shape, seed=9).detach()
     expected.backward(dy)
 
-    with triton_viz.trace(()), torch.no_grad():
+    with watched(), torch.no_grad():
         saved, config = mlp.gemm_swiglu(x, gate, up, gate_multiplier)
         torch.testing.assert_close(saved[..., :48], act.detach(), rtol=1e-4, atol=1e-4)
         alone, _ = mlp.gemm_swiglu(x, gate, up, gate_multiplier, store_preact=False)
@@ -137,7 +136,7 @@ def test_tiled_mlp_runs_its_layer_in_pieces():
 def test_a_product_with_packed_two_bit_weights():
     a = ints(255, 5, 512).sub(128).to(torch.int8)
     weights = ints(3, 512, 9, seed=1).sub(1)
-    with triton_viz.trace(()):
+    with watched():
         got = matmul(a, pack_weights(weights.clone()))
     assert torch.equal(got, (a.int() @ weights.int()))
 

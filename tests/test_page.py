@@ -1,43 +1,39 @@
-"""The page, in a real browser, on real traces from a real server."""
+"""The kernel's view of the page, in a real browser, on real traces from a real server."""
 
-import contextlib
 import hashlib
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
 import triton_viz
 from examples import matmul, vector_add
-from tests.browser import Visit, chromium_or_skip, visit
+from tests.browser import Visit
 from tests.kernels import copy_strided
-from triton_viz.core.data import Launch
-from triton_viz.visualizer import interface
+from tests.pages import (
+    TIMES,
+    browser,
+    choose_op,
+    highlighted,
+    line_of,
+    marked_line,
+    marked_op,
+    open_view,
+    seen,
+    served,
+    tile,
+    wait_until_drawn,
+)
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.usefixtures("no_launches")
-TIMES = "\N{MULTIPLICATION SIGN}"
+__all__ = ["browser", "seen"]  # fixtures
 
 
 # Tiles of 16 by 16; the last ones of the 40 rows and 56 columns are half full.
 M, N, K = 40, 56, 48
-
-
-@contextlib.contextmanager
-def served(port: int = 0) -> Iterator[str]:
-    """The page's address, while it is served."""
-    server = interface.PageServer(port)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        yield server.address
-    finally:
-        server.stop()
-        thread.join(timeout=10)
-        assert not thread.is_alive()
 
 
 @pytest.fixture
@@ -47,76 +43,6 @@ def address() -> Iterator[str]:
     matmul.run(M, N, K)
     with served() as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium_or_skip() as browser:
-        yield browser
-
-
-@pytest.fixture
-def seen(browser: Browser) -> Iterator[Visit]:
-    """An empty page. At the end nothing may have gone wrong in it, nor left this machine."""
-    with visit(browser, viewport={"width": 1280, "height": 800}) as seen:
-        yield seen
-        assert seen.errors == []
-        assert seen.failed == []
-        assert seen.outside == []
-
-
-def open_view(page: Page, address: str) -> None:
-    """Go to an address that has something to show, and wait until it is shown."""
-    page.goto(address)
-    expect(page.locator("#ops [aria-current]")).to_have_count(1)
-
-
-def marked_line(page: Page) -> str:
-    return page.locator("#source [aria-current] code").inner_text().strip()
-
-
-def line_of(launch: Launch, text: str) -> str:
-    """The number of the source line that begins with this text."""
-    (found,) = [n for n, line in enumerate(launch.source.splitlines()) if line.strip().startswith(text)]
-    return str(launch.first_line + found)
-
-
-def marked_op(page: Page) -> list[str]:
-    """The cells of the marked row of the list of ops."""
-    return page.locator("#ops [aria-current] span").all_inner_texts()
-
-
-def highlighted(page: Page, tensor: str, colour: str) -> tuple[float, float, float, float] | None:
-    """Where a canvas has this colour of style.css: left, top, right, bottom, as parts of its size."""
-    return page.locator(f"canvas[data-tensor={tensor}]").evaluate(
-        """(canvas, name) => {
-            const paint = canvas.cloneNode().getContext("2d", { willReadFrequently: true });
-            paint.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
-            paint.fillRect(0, 0, 1, 1);
-            const wanted = paint.getImageData(0, 0, 1, 1).data.join();
-            paint.drawImage(canvas, 0, 0);
-            const { data, width, height } = paint.getImageData(0, 0, canvas.width, canvas.height);
-            let box = null;
-            for (let y = 0; y < height; y++)
-                for (let x = 0; x < width; x++) {
-                    const at = 4 * (y * width + x);
-                    if (data.slice(at, at + 4).join() !== wanted) continue;
-                    box ??= [x, y, x, y];
-                    box = [Math.min(box[0], x), box[1], Math.max(box[2], x), y];
-                }
-            return box && [box[0] / width, box[1] / height, (box[2] + 1) / width, (box[3] + 1) / height];
-        }""",
-        colour,
-    )
-
-
-def tile(rows: tuple[int, int], cols: tuple[int, int], height: int, width: int) -> object:
-    """Where such rows and columns of a matrix are, as parts of its size; up to the line between cells."""
-    return pytest.approx((cols[0] / width, rows[0] / height, cols[1] / width, rows[1] / height), abs=0.01)
-
-
-def choose_op(page: Page, number: int) -> None:
-    page.locator("#ops button").nth(number).click()
 
 
 def test_the_newest_launch_is_shown_and_any_can_be_picked(address: str, seen: Visit) -> None:
@@ -231,7 +157,8 @@ def test_the_map_the_source_and_the_buttons_can_be_clicked(address: str, seen: V
     page.get_by_role("button", name="Next op").click()
     expect(page.locator("#position")).to_have_text("3 of 10")
     size = f"(16{TIMES}16)"
-    expect(page.locator("#detail")).to_have_text(f"DotA{size}@B{size}→C{size}")
+    expect(page.locator("#detail")).to_contain_text(f"DotA{size}@B{size}→C{size}")
+    expect(page.locator("#detail")).to_contain_text("k: step 1 of 3")
     page.get_by_role("button", name="Previous op").click()
     expect(page.locator("#position")).to_have_text("2 of 10")
 
@@ -239,12 +166,15 @@ def test_the_map_the_source_and_the_buttons_can_be_clicked(address: str, seen: V
 def test_hovering_a_tensor_names_the_element(address: str, seen: Visit) -> None:
     page = seen.page
     open_view(page, address)
+    wait_until_drawn(page)
     canvas = page.locator("canvas[data-tensor=a]")
     box = canvas.bounding_box()
     assert box is not None
+    a = next(tensor for tensor in triton_viz.launches[1].tensors if tensor.name == "a")
     for row, col, what in [(3, 5, "touched by this op"), (3, 20, "touched by another op of this program")]:
         canvas.hover(position={"x": (col + 0.5) * box["width"] / K, "y": (row + 0.5) * box["height"] / M})
-        expect(page.get_by_role("tooltip")).to_have_text(f"a[{row}, {col}]: {what}")
+        where = a.address + (row * K + col) * a.itemsize
+        expect(page.get_by_role("tooltip")).to_have_text(f"a[{row}, {col}]: {what} · address {where:#x}")
 
 
 def test_elements_in_the_gaps_of_a_view_are_counted_apart(seen: Visit) -> None:
@@ -258,7 +188,7 @@ def test_elements_in_the_gaps_of_a_view_are_counted_apart(seen: Visit) -> None:
 
 def test_the_traffic_is_that_of_all_programs(address: str, seen: Visit) -> None:
     page = seen.page
-    open_view(page, f"{address}#launch={triton_viz.launches[0].id}")
+    page.goto(f"{address}#view=profile&launch={triton_viz.launches[0].id}")
     rows = page.locator("#traffic tr")
     expect(rows).to_have_count(3)
     assert rows.nth(0).locator("td").all_inner_texts() == ["Load", "x", "4", "100", "28", "400 B"]
@@ -272,7 +202,7 @@ def test_without_launches_the_page_says_what_to_do(seen: Visit) -> None:
         expect(message).to_contain_text("No kernel was traced yet")
         expect(message).to_contain_text("triton_viz.trace")
         expect(seen.page.locator("#launch")).to_be_disabled()
-        expect(seen.page.locator("#panels")).to_be_hidden()
+        expect(seen.page.locator("#view-kernel")).to_be_hidden()
         vector_add.run()
         message.get_by_role("button", name="Try again").click()
         expect(seen.page).to_have_title("vector_add · Triton-Viz")
@@ -304,7 +234,7 @@ def test_a_server_that_is_gone_is_reported_and_can_come_back(seen: Visit) -> Non
     message = page.get_by_role("status")
     expect(message).to_contain_text("The server is gone")
     expect(message).to_contain_text("Start it again")
-    expect(page.locator("#panels")).to_be_hidden()
+    expect(page.locator("#view-kernel")).to_be_hidden()
     assert len(seen.failed) == 1
     seen.failed.clear()
     seen.errors.clear()  # the browser reports the refused connection itself
@@ -331,6 +261,8 @@ def test_text_can_be_read_in_light_and_in_dark(address: str, seen: Visit, scheme
         "--atomic",
         "--dot",
         "--other",
+        "--reduce",
+        "--issue",
     ]
     luminance: dict[str, float] = page.evaluate(
         """(names) => {
@@ -372,7 +304,7 @@ def test_nothing_is_cut_off(address: str, seen: Visit, width: int, height: int) 
     wide = page.evaluate(
         """() => [document.documentElement, ...document.querySelectorAll("main *")]
             .filter((element) => element.scrollWidth > element.clientWidth + 1 && element.clientWidth)
-            .map((element) => element.id || element.className || element.tagName)"""
+            .map((element) => element.id || element.className || element.outerHTML)"""
     )
     assert wide == []
 

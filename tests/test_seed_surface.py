@@ -15,9 +15,6 @@ import pytest
 
 from tests.programs import ROOT, run_python
 
-SHARDING = "comes with sharding"
-VISUALIZER = "comes with the visualizer"
-NKI = "comes with the NKI backend"
 
 
 def named(entries: Mapping[str, str | None]) -> list[Any]:
@@ -40,11 +37,11 @@ FILES = {
     "gt/client/autograd.py": None,
     "gt/client/nn.py": None,
     "gt/client/optim.py": None,
-    "gt/client/signals.py": SHARDING,
+    "gt/client/signals.py": None,
     "gt/dispatcher/dispatcher.py": None,
     "gt/dispatcher/tensor_handle.py": None,
     "gt/dispatcher/instruction_stream.py": None,
-    "gt/dispatcher/sharding_modifier.py": SHARDING,
+    "gt/dispatcher/sharding_modifier.py": None,
     "gt/worker/worker.py": None,
     "gt/worker/__main__.py": None,
     "gt/worker/hotpath_detector.py": None,
@@ -69,7 +66,7 @@ FILES = {
     "triton_viz/visualizer/interface.py": None,
     "triton_viz/visualizer/draw.py": None,
     "triton_viz/visualizer/analysis.py": None,
-    "triton_viz/visualizer/tooltip.py": VISUALIZER,
+    "triton_viz/visualizer/tooltip.py": None,
     "triton_viz/static/index.html": None,
     "frontend/GLOSSARY.md": None,
     "frontend/ops": None,
@@ -92,15 +89,15 @@ FILES = {
     "tests/test_nn.py": None,
     "tests/test_multi_client.py": None,
     "tests/test_varying_batch_sizes.py": None,
-    "tests/test_sharding.py": SHARDING,
-    "tests/test_distributed_matmul_patterns.py": SHARDING,
+    "tests/test_sharding.py": None,
+    "tests/test_distributed_matmul_patterns.py": None,
     "tests/test_tape_dump.py": None,
     "tests/test_hotpath_in_logs.py": None,
     # docs
     "docs/writing-a-stream-modifier.md": None,
     "docs/writing-a-client.md": None,
     "docs/adding-a-record.md": None,
-    "docs/adding-a-visualization.md": VISUALIZER,
+    "docs/adding-a-visualization.md": None,
 }
 
 
@@ -141,20 +138,20 @@ NAMES = {
     "gt.dispatcher.dispatcher:Dispatcher": None,
     "gt.dispatcher.dispatcher:Dispatcher._recv_from_worker": None,
     "gt.dispatcher.tensor_handle:TensorHandle": None,
-    "gt.dispatcher.tensor_handle:ShardInfo": SHARDING,
+    "gt.dispatcher.tensor_handle:ShardInfo": None,
     "gt.dispatcher.instruction_stream:InstructionStream": None,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier": SHARDING,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.process": SHARDING,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.get_stats": SHARDING,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier": None,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.process": None,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier.get_stats": None,
     "gt.worker.worker:Worker": None,
     "gt.worker.hotpath_detector:HotPathDetector": None,
     "gt.worker.hotpath_detector:HotPathDetector.process": None,
     "gt.worker.hotpath_detector:HotPathDetector.get_stats": None,
     "gt.transport.protocol:WorkerHotPathStart": None,
     "gt.transport.protocol:WorkerHotPathEnd": None,
-    "gt.transport.protocol:ShardOp": SHARDING,
-    "gt.transport.protocol:MatmulOp": SHARDING,
-    "gt.transport.protocol:ReduceOp": SHARDING,
+    "gt.transport.protocol:ShardOp": None,
+    "gt.transport.protocol:MatmulOp": None,
+    "gt.transport.protocol:ReduceOp": None,
     "tests.test_numerics:test_addition": None,
     # triton_viz: core
     "triton_viz:trace": None,
@@ -164,7 +161,7 @@ NAMES = {
     "triton_viz.core.trace:TritonTrace": None,
     "triton_viz.core.trace:TritonTrace.run": None,
     "triton_viz.core.trace:TritonTrace.__call__": None,
-    "triton_viz.core.trace:NKITrace": NKI,
+    "triton_viz.core.trace:NKITrace": None,
     "triton_viz.core.client:Client": None,
     **{
         f"triton_viz.core.client:Client.{name}": None
@@ -198,7 +195,7 @@ NAMES = {
     "triton_viz.clients:Profiler": None,
     "triton_viz.clients:Sanitizer": None,
     "triton_viz.visualizer.interface:update_global_data": None,
-    "triton_viz.visualizer.interface:raw_tensor_data": VISUALIZER,
+    "triton_viz.visualizer.interface:raw_tensor_data": None,
     "triton_viz.visualizer.draw:get_visualization_data": None,
     "triton_viz.visualizer.draw:collect_launch": None,
     "triton_viz.visualizer.analysis:analyze_records": None,
@@ -217,15 +214,15 @@ PARAMETERS = {
     "gt:tensor requires_grad": None,
     "gt:from_numpy requires_grad": None,
     "gt.worker.worker:Worker backend": None,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding": SHARDING,
-    "gt.dispatcher.sharding_modifier:ShardingStreamModifier shard_threshold": SHARDING,
-    "gt.transport.protocol:ShardOp tensor": SHARDING,
-    "gt.transport.protocol:ShardOp num_shards": SHARDING,
-    "gt.transport.protocol:MatmulOp result": SHARDING,
-    "gt.transport.protocol:ReduceOp result": SHARDING,
-    "gt.dispatcher.tensor_handle:ShardInfo axis": SHARDING,
-    "gt.dispatcher.tensor_handle:ShardInfo num_shards": SHARDING,
-    "gt.dispatcher.tensor_handle:ShardInfo shard_index": SHARDING,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding": None,
+    "gt.dispatcher.sharding_modifier:ShardingStreamModifier shard_threshold": None,
+    "gt.transport.protocol:ShardOp tensor": None,
+    "gt.transport.protocol:ShardOp num_shards": None,
+    "gt.transport.protocol:MatmulOp result": None,
+    "gt.transport.protocol:ReduceOp result": None,
+    "gt.dispatcher.tensor_handle:ShardInfo axis": None,
+    "gt.dispatcher.tensor_handle:ShardInfo num_shards": None,
+    "gt.dispatcher.tensor_handle:ShardInfo shard_index": None,
     "triton_viz.core.trace:trace client": None,
     "triton_viz.core.trace:trace backend": None,
     "triton_viz.core.client:OpCallbacks before_callback": None,
@@ -240,7 +237,7 @@ def test_parameter_exists(name: str):
     assert parameter in inspect.signature(getattr(importlib.import_module(module), path)).parameters
 
 
-DEFAULTS = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding=False": SHARDING}
+DEFAULTS = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier enable_sharding=False": None}
 
 
 @pytest.mark.parametrize("name", named(DEFAULTS))
@@ -250,7 +247,7 @@ def test_parameter_has_the_default(name: str):
     assert str(found.default) == value
 
 
-ATTRIBUTES = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier tensor_sharded": SHARDING}
+ATTRIBUTES = {"gt.dispatcher.sharding_modifier:ShardingStreamModifier tensor_sharded": None}
 
 
 @pytest.mark.parametrize("name", named(ATTRIBUTES))
@@ -269,7 +266,7 @@ def test_client_can_be_chosen_by_name(name: str):
     assert name == _normalize_client(name).NAME
 
 
-BACKENDS = {"triton": None, "nki": NKI}
+BACKENDS = {"triton": None, "nki": None}
 
 
 @pytest.mark.parametrize("name", named(BACKENDS))
@@ -316,7 +313,7 @@ def test_worker_statistics_hold(name: str):
     assert all(name in stats for stats in workers.values())
 
 
-ENDPOINTS = {"/api/data": None, "/api/op_code": VISUALIZER}
+ENDPOINTS = {"/api/data": None, "/api/op_code": None}
 
 
 @pytest.mark.parametrize("url", named(ENDPOINTS))
@@ -341,8 +338,8 @@ CONTRACT = {
     "uuid": None,
     "type": None,
     "visualization_data": None,
-    "sbuf": VISUALIZER,
-    "histogram": VISUALIZER,
+    "sbuf": None,
+    "histogram": None,
 }
 
 

@@ -359,13 +359,15 @@ def test_a_wrong_protocol_version_is_refused_with_both_versions(running: Cluster
     with Stranger(running) as stranger:
         answer = stranger.ask(protocol.encode(protocol.Hello(99, "", 0)))
     assert isinstance(answer, protocol.Refused)
-    assert "protocol version 1, and this peer speaks 99: install the same release" in answer.error
-    running.processes[0].says("refused a stranger: it speaks protocol version 1")
+    spoken = f"protocol version {protocol.VERSION}"
+    assert f"{spoken}, and this peer speaks 99: install the same release" in answer.error
+    running.processes[0].says(f"refused a stranger: it speaks {spoken}")
 
 
 def test_a_client_or_worker_of_another_version_is_told_so(running: Cluster, monkeypatch):
+    spoken = f"protocol version {protocol.VERSION}"
     monkeypatch.setattr(protocol, "VERSION", 99)
-    expected = r"refused this client: it speaks protocol version 1, .* speaks 99"
+    expected = rf"refused this client: it speaks {spoken}, .* speaks 99"
     with pytest.raises(ConnectionLost, match=expected):
         connect(running)
     code = (
@@ -375,7 +377,7 @@ def test_a_client_or_worker_of_another_version_is_told_so(running: Cluster, monk
     worker = running.run("-c", code, "gt.worker", "-p", str(running.port), "--engine", "numpy")
     assert worker.ends() == 1
     assert worker.output.count("\n") == 1
-    assert "refused this worker: it speaks protocol version 1, and this peer speaks 99" in worker.output
+    assert f"refused this worker: it speaks {spoken}, and this peer speaks 99" in worker.output
 
 
 def test_a_batch_before_any_hello_is_refused(running: Cluster):

@@ -1,4 +1,4 @@
-"""Triton-Viz: run Triton kernels on any CPU, and see what they do.
+"""Triton-Viz: run Triton (and NKI) kernels on any CPU, and see what they do.
 
     import triton_viz
 

@@ -4,7 +4,8 @@ TritonVizError
 ├── UnsupportedError   this kernel, argument or device cannot be traced; says why   (also a TypeError)
 ├── KernelError        the kernel itself raised; names kernel, program and line
 │   ├── AccessError    it touched memory that belongs to none of its arguments      (also an IndexError)
-│   └── SanitizerError the sanitizer found something, and was told to raise
+│   ├── SanitizerError the sanitizer found something, and was told to raise
+│   └── HardwareError  it breaks a rule of the hardware that it is written for
 └── TraceFileError     a trace file that cannot be read                             (also a ValueError)
 """
 
@@ -40,6 +41,10 @@ class SanitizerError(KernelError):
         super().__init__(message)
         self.issues = list(issues)
         """The `Issue` records of the launch."""
+
+
+class HardwareError(KernelError):
+    """The kernel asks for something that the hardware does not have: too large a tile, another engine."""
 
 
 class TraceFileError(TritonVizError, ValueError):

@@ -1,4 +1,4 @@
-// What loads and stores have in common: elements of one tensor, some masked off.
+// What loads, stores and atomics have in common: elements of one tensor, some masked off.
 
 import { make, plural } from "../src/dom";
 import type { Access } from "../src/types";
@@ -9,12 +9,15 @@ export function accessRenderer(colour: string, verb: string, preposition: string
   return {
     colour,
     label: nameOf,
-    touched: (op) => op,
+    counts: (op) => [op.touched, op.masked],
+    marks: (op) =>
+      op.tensor.split(", ").map((tensor) => ({ tensor, uuid: op.uuid, colour, label: "this op" })),
     detail(op) {
-      const what = `${verb} ${plural(op.elements.length, "element")} ${preposition} `;
+      const what = `${verb} ${plural(op.touched, "element")} ${preposition} `;
       const masked = op.masked ? `, ${plural(op.masked, "element")} masked off` : ", no element masked off";
       const outside = op.outside ? `, ${plural(op.outside, "element")} outside the view` : "";
-      return make("span", "", what, make("b", "", nameOf(op)), masked, make("b", "", outside));
+      const how = op.operation ? ` (${op.operation})` : "";
+      return make("span", "", what, make("b", "", nameOf(op)), how, masked, make("b", "", outside));
     },
   };
 }

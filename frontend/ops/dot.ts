@@ -1,8 +1,9 @@
-// Dot: a product of two tiles. It touches no tensor, so its shapes are drawn instead.
+// Dot: a product of two tiles. The tiles are marked in the tensors they most likely came from and go to, and the
+// detail shows how far along k the product is.
 
 import { make } from "../src/dom";
-import type { Dot } from "../src/types";
-import type { Renderer } from "./renderer";
+import type { Access, Dot, Op } from "../src/types";
+import type { Mark, Renderer } from "./renderer";
 
 const LARGEST = 32;
 
@@ -10,8 +11,18 @@ const LARGEST = 32;
 export const dot: Renderer<Dot> = {
   colour: "--dot",
   label: (op) => `${times(op.left)} @ ${times(op.right)}`,
-  touched: () => undefined,
-  detail(op) {
+  marks(op, ops) {
+    const tiles: [string, string, string][] = [
+      [op.left_op, "--load", "A"],
+      [op.right_op, "--load", "B"],
+      [op.result_op, "--store", "C"],
+    ];
+    return tiles.flatMap(([uuid, colour, name]): Mark[] => {
+      const access = ops.find((other) => other.uuid === uuid) as Access | undefined;
+      return access?.tensor ? [{ tensor: access.tensor, uuid, colour, label: `tile ${name}` }] : [];
+    });
+  },
+  detail(op, ops) {
     const scale = LARGEST / Math.max(1, ...op.left, ...op.right, ...op.result);
     const tiles = [
       tile("A", op.left, scale),
@@ -20,9 +31,37 @@ export const dot: Renderer<Dot> = {
       "→",
       tile("C", op.result, scale),
     ];
-    return make("span", "dot", ...tiles);
+    return make("span", "dot", ...tiles, alongK(op, ops));
   },
 };
+
+/** The steps of the k-loop as a row of blocks, those done filled. */
+function alongK(op: Dot, ops: Op[]): HTMLElement {
+  const steps = stepsOf(op, ops);
+  if (steps.count < 2) return make("span");
+  const blocks = Array.from({ length: Math.min(steps.count, 24) }, (_, block) =>
+    make("i", (block * steps.count) / Math.min(steps.count, 24) <= steps.at ? "done" : ""),
+  );
+  return make(
+    "span",
+    "along-k",
+    make("span", "blocks", ...blocks),
+    `k: step ${steps.at + 1} of ${steps.count}`,
+  );
+}
+
+/** Which of the dots at this place in the source this is, within the loops around the innermost. */
+export function stepsOf(op: Op, ops: Op[]): { at: number; count: number } {
+  const outer = (other: Op) => JSON.stringify(other.iterations.slice(0, -1));
+  const same = ops.filter(
+    (other) =>
+      other.type === op.type &&
+      other.path === op.path &&
+      other.iterations.length === op.iterations.length &&
+      outer(other) === outer(op),
+  );
+  return { at: same.indexOf(op), count: same.length };
+}
 
 function times(shape: number[]): string {
   return shape.join("×");

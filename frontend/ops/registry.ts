@@ -4,15 +4,19 @@ import type { Op } from "../src/types";
 import { atomic } from "./atomic";
 import { dot } from "./dot";
 import { load } from "./load";
+import { combineRenderer } from "./reduce";
 import type { Renderer } from "./renderer";
 import { store } from "./store";
 import { unknown } from "./unknown";
 
+// Each renderer knows the payload of its own type; from here on they are all alike.
 const RENDERERS = new Map<string, Renderer>([
-  ["Load", load],
-  ["Store", store],
-  ["Atomic", atomic],
-  ["Dot", dot],
+  ["Load", load as Renderer],
+  ["Store", store as Renderer],
+  ["Atomic", atomic as Renderer],
+  ["Dot", dot as Renderer],
+  ["Reduce", combineRenderer("over")],
+  ["Scan", combineRenderer("along")],
 ]);
 
 /** The renderer of an op's type, or the one that shows any. */

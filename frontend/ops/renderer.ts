@@ -2,11 +2,13 @@
 
 import type { Op } from "../src/types";
 
-/** The elements of one tensor that an op touched, and how many of its elements were masked off. */
-export interface Touched {
+/** Something to mark in a tensor: what an access touched, in a colour of style.css. */
+export interface Mark {
   tensor: string;
-  elements: number[];
-  masked: number;
+  /** The access: of the op itself, or of one that belongs to it. */
+  uuid: string;
+  colour: string;
+  label: string;
 }
 
 /** How ops of one type are shown. */
@@ -15,8 +17,10 @@ export interface Renderer<T extends Op = Op> {
   colour: string;
   /** What the list of ops says next to the type. */
   label(op: T): string;
-  /** What to mark in the tensors, if the op has elements. */
-  touched(op: T): Touched | undefined;
+  /** How many elements it touched, and how many were masked off, if it has elements. */
+  counts?(op: T): [number, number];
+  /** What to mark in the tensors; `ops` are all of the program's. */
+  marks?(op: T, ops: Op[]): Mark[];
   /** What stands above the tensors while the op is selected. */
-  detail(op: T): Node;
+  detail(op: T, ops: Op[]): globalThis.Node;
 }

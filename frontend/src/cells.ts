@@ -1,36 +1,46 @@
-// Draws a layout's cells on a canvas.
+// Draws cells on a canvas: one colour each, scaled up without smoothing.
 
-import { firstElement, type Layout } from "./layout";
+import type { Rgb } from "./colours";
 
-/** The colour of a name in style.css, as it is now: light or dark. */
-export function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
+const scratch = typeof document === "undefined" ? undefined : document.createElement("canvas");
 
-/** Paints each cell in the colour that its mark picks from `colours`. */
-export function paintCells(canvas: HTMLCanvasElement, layout: Layout, marks: Uint8Array, colours: string[]) {
-  const [width, height] = [layout.across * layout.cellX, layout.down * layout.cellY];
-  canvas.width = Math.max(1, Math.round(width * devicePixelRatio));
-  canvas.height = Math.max(1, Math.round(height * devicePixelRatio));
+/** Sets a canvas to a size in the page's pixels, sharp on any screen, and gives what to draw with. */
+export function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+  const ratio = devicePixelRatio;
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
-  const context = canvas.getContext("2d");
-  if (!context) return;
-  context.scale(devicePixelRatio, devicePixelRatio);
-  // Small cells touch: lines between them would be all that one sees. Equal neighbours are then one rectangle.
-  const line = Math.min(layout.cellX, layout.cellY) >= 4 ? 1 : 0;
-  for (let cell = 0, next = 0; cell < marks.length; cell = next) {
-    next = cell + 1;
-    if (firstElement(layout, cell) === undefined) continue;
-    while (
-      !line &&
-      next % layout.across &&
-      marks[next] === marks[cell] &&
-      firstElement(layout, next) !== undefined
-    )
-      next++;
-    context.fillStyle = colours[marks[cell] ?? 0] ?? "";
-    const [x, y] = [(cell % layout.across) * layout.cellX, Math.floor(cell / layout.across) * layout.cellY];
-    context.fillRect(x, y, (next - cell) * layout.cellX - line, layout.cellY - line);
+  const context = canvas.getContext("2d") as CanvasRenderingContext2D;
+  context.scale(ratio, ratio);
+  return context;
+}
+
+/** Draws `across` by `down` cells of a size; `of` gives each its colour, or none. */
+export function drawCells(
+  context: CanvasRenderingContext2D,
+  across: number,
+  down: number,
+  at: { x: number; y: number; cellX: number; cellY: number },
+  of: (cell: number) => Rgb | undefined,
+  line: string,
+) {
+  if (!scratch || !across || !down) return;
+  const pixels = new Uint8ClampedArray(4 * across * down);
+  for (let cell = 0; cell < across * down; cell++) {
+    const found = of(cell);
+    if (!found) continue;
+    pixels.set(found, 4 * cell);
+    pixels[4 * cell + 3] = 255;
   }
+  scratch.width = across;
+  scratch.height = down;
+  scratch.getContext("2d")?.putImageData(new ImageData(pixels, across, down), 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(scratch, at.x, at.y, across * at.cellX, down * at.cellY);
+  // Small cells touch: lines between them would be all that one sees.
+  if (Math.min(at.cellX, at.cellY) < 5) return;
+  context.fillStyle = line;
+  for (let i = 1; i <= across; i++) context.fillRect(at.x + i * at.cellX - 1, at.y, 1, down * at.cellY);
+  for (let i = 1; i <= down; i++) context.fillRect(at.x, at.y + i * at.cellY - 1, across * at.cellX, 1);
 }

@@ -17,6 +17,52 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** A new SVG element with attributes, and children inside. */
+export function svg(
+  tag: string,
+  attributes: Record<string, string | number>,
+  ...children: (Node | string)[]
+) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
+/** A table: its columns' titles, and rows of texts or elements. A row with an action is a button to the eye. */
+export function table(
+  titles: string[],
+  rows: (Node | string)[][],
+  actions: (() => void)[] = [],
+): HTMLElement {
+  const head = make("tr", "", ...titles.map((title) => make("th", "", title)));
+  const body = rows.map((cells, number) => {
+    const row = make("tr", "", ...cells.map((cell) => make("td", "", cell)));
+    const action = actions[number];
+    if (action) {
+      row.tabIndex = 0;
+      row.className = "link";
+      row.onclick = action;
+      row.onkeydown = (event) => {
+        if (event.key === "Enter") action();
+      };
+    }
+    return row;
+  });
+  return make("table", "", make("thead", "", head), make("tbody", "", ...body));
+}
+
+/** What stands where there is nothing to show: why, and what to do. */
+export function empty(why: string, next: string): HTMLElement {
+  const [before, code, after] = next.split("`");
+  return make(
+    "div",
+    "empty",
+    make("p", "", why),
+    make("p", "", before ?? "", make("code", "next-step", code ?? ""), after ?? ""),
+  );
+}
+
 /** Scrolls a list, and nothing else, as far as it takes to see one of its rows. */
 export function reveal(list: HTMLElement, row: HTMLElement) {
   const [outer, inner] = [list.getBoundingClientRect(), row.getBoundingClientRect()];

@@ -4,7 +4,16 @@
 export function listenKeys(actions: Record<string, () => void>) {
   document.addEventListener("keydown", (event) => {
     const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, dialog")) return;
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      target.closest("input:not([type=range]), select, dialog")
+    )
+      return;
+    // A button has a use of its own for the space bar.
+    if (event.key === " " && target.closest("button")) return;
+    if (event.key.startsWith("Arrow") && target.closest("input")) return;
     const action = actions[event.key];
     if (!action) return;
     event.preventDefault();

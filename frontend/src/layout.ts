@@ -18,6 +18,7 @@ export interface Layout extends Matrix {
 }
 
 const LARGEST_CELL = 22;
+const SMALL_CELL = 5;
 const HAIRLINE = 8;
 
 /** The number of elements of a shape. */
@@ -52,7 +53,9 @@ export function fitMatrix(matrix: Matrix, width: number, height: number): Layout
 function fitAxis(size: number, room: number): { bin: number; cell: number } {
   const pixels = Math.max(1, Math.floor(room));
   const bin = Math.max(1, Math.ceil(size / pixels));
-  const cell = Math.floor(pixels / Math.max(1, Math.ceil(size / bin)));
+  const exact = pixels / Math.max(1, Math.ceil(size / bin));
+  // Small cells have no lines between them, and need not be whole pixels: quarters use the room better.
+  const cell = exact < SMALL_CELL ? Math.floor(exact * 4) / 4 : Math.floor(exact);
   return { bin, cell: Math.max(1, Math.min(LARGEST_CELL, cell)) };
 }
 
@@ -65,7 +68,10 @@ export function arrange(matrices: Matrix[], width: number, height: number, gap: 
     // With many tensors the panel scrolls, rather than that each shrinks to nothing.
     const tall = Math.max(100, (height - gap * (rows - 1)) / rows - caption);
     const layouts = sameScale(matrices.map((matrix) => fitMatrix(matrix, each, tall)));
-    const area = layouts.reduce((sum, at) => sum + at.across * at.cellX * at.down * at.cellY, 0);
+    const drawn = layouts.reduce((sum, at) => sum + at.across * at.cellX * at.down * at.cellY, 0);
+    // What one has to scroll to counts for less than what is there at once.
+    const needed = rows * (tall + caption) + gap * (rows - 1);
+    const area = drawn * Math.min(1, (height / needed) ** 2);
     if (area > best.area) best = { columns, area, layouts };
   }
   return best;

@@ -1,52 +1,111 @@
-// The ops of the program in the order they happened, and above the tensors the selected one in words.
+// The ops of the program, a loop's iterations folded into one; above the tensors the selected op in words, and
+// the buttons that step through time.
 
 import { rendererOf } from "../ops/registry";
 import { byId, make, reveal } from "./dom";
+import { firstOf, holds, type Node, treeOf } from "./iterations";
 import type { Actions, Panel } from "./panel";
+import type { ProgramData } from "./payloads";
 import type { Op } from "./types";
 
 /** The panel of the ops. */
 export function opsPanel(actions: Actions): Panel {
   const list = byId("ops");
+  let data: ProgramData | undefined;
   let ops: Op[] = [];
-  let rows: HTMLElement[] = [];
-  let marked: HTMLElement | undefined;
+  let tree: Node[] = [];
+  let number = -1;
+
+  const rowOf = (at: number): HTMLElement => {
+    const op = ops[at] as Op;
+    const renderer = rendererOf(op);
+    const counts = renderer.counts?.(op);
+    const row = make("button", "row", make("span", "number", String(at + 1)), chip(op));
+    row.dataset.op = String(at);
+    if (at === number) row.setAttribute("aria-current", "true");
+    if (op.line && op.line === ops[number]?.line) row.classList.add("same-line");
+    // An op without elements has its label where the counts would be.
+    const label = make("span", counts ? "" : "wide", renderer.label(op));
+    row.append(make("span", "number", String(op.line || "")), label);
+    for (const count of counts ?? []) row.append(make("span", "number", count.toLocaleString("en")));
+    row.onclick = () => actions.chooseOp(op);
+    return make("li", "", row);
+  };
+  const loopOf = (loop: Exclude<Node, { op: number }>): HTMLElement => {
+    const shown = Math.max(
+      0,
+      loop.iterations.findIndex(({ nodes }) => holds(nodes, number)),
+    );
+    const current = loop.iterations[shown];
+    const count = loop.iterations.length;
+    const step = (by: number, name: string, sign: string) => {
+      const button = make("button", "", sign);
+      button.setAttribute("aria-label", name);
+      const to = loop.iterations[shown + by];
+      button.disabled = !to;
+      button.onclick = () => to && actions.chooseOp(ops[firstOf(to.nodes)]);
+      return button;
+    };
+    const head = make(
+      "div",
+      "loop-head",
+      make("span", "", "loop at line ", make("b", "", String(loop.line))),
+      step(-1, "Previous iteration", "‹"),
+      make("span", "number", `${(current?.index ?? 0) + 1} of ${count}`),
+      step(1, "Next iteration", "›"),
+    );
+    return make("li", "loop", head, make("ol", "", ...rowsOf(current?.nodes ?? [])));
+  };
+  const rowsOf = (nodes: Node[]) => nodes.map((node) => ("op" in node ? rowOf(node.op) : loopOf(node)));
+
+  const draw = () => {
+    list.replaceChildren(...rowsOf(tree));
+    if (!ops.length) list.append(make("li", "none", "This program did nothing that was recorded."));
+    const marked = list.querySelector<HTMLElement>("[aria-current]");
+    if (marked) reveal(list, marked);
+  };
   return {
-    show(data) {
+    show(fresh) {
+      data = fresh;
       ops = data.visualization_data;
-      rows = ops.map((op, number) => {
-        const row = opRow(op, number);
-        row.onclick = () => actions.chooseOp(op);
-        return row;
-      });
-      list.replaceChildren(...rows.map((row) => make("li", "", row)));
-      if (!ops.length) list.append(make("li", "none", "This program loaded and stored nothing."));
+      tree = treeOf(ops);
+      number = -1;
     },
     select(op) {
-      const number = op ? ops.indexOf(op) : -1;
-      marked?.removeAttribute("aria-current");
-      marked = rows[number];
-      marked?.setAttribute("aria-current", "true");
-      if (marked) reveal(list, marked);
-      byId("position").textContent = `${number + 1} of ${ops.length}`;
-      byId<HTMLButtonElement>("previous").disabled = number <= 0;
-      byId<HTMLButtonElement>("next").disabled = number >= ops.length - 1;
-      byId("detail").replaceChildren(...(op ? [chip(op), rendererOf(op).detail(op)] : []));
+      if (data && ops.length !== data.visualization_data.length) this.show(data);
+      number = op ? ops.indexOf(op) : -1;
+      draw();
+      const total = data?.total ?? ops.length;
+      byId("position").textContent = total ? `${number + 1} of ${total.toLocaleString("en")}` : "no ops";
+      const time = byId<HTMLInputElement>("time");
+      time.max = String(Math.max(0, total - 1));
+      time.value = String(Math.max(0, number));
+      time.disabled = total < 2;
+      for (const id of ["previous", "previous-iteration"]) byId<HTMLButtonElement>(id).disabled = number <= 0;
+      for (const id of ["next", "next-line", "next-iteration", "play"])
+        byId<HTMLButtonElement>(id).disabled = number >= total - 1;
+      byId("detail").replaceChildren(
+        ...(op ? [chip(op), rendererOf(op).detail(op, ops), loopsOf(op, ops)] : []),
+      );
     },
   };
 }
 
-function opRow(op: Op, number: number): HTMLButtonElement {
-  const renderer = rendererOf(op);
-  const touched = renderer.touched(op);
-  const row = make("button", "row", make("span", "number", String(number + 1)), chip(op));
-  // An op without elements has its label where the counts would be.
-  const label = make("span", touched ? "" : "wide", renderer.label(op));
-  row.append(make("span", "number", String(op.line || "")), label);
-  for (const count of touched ? [touched.elements.length, touched.masked] : []) {
-    row.append(make("span", "number", count.toLocaleString("en")));
-  }
-  return row;
+/** Where in its loops an op is: `line 27: iteration 2 of 3`. */
+function loopsOf(op: Op, ops: Op[]): HTMLElement {
+  const loops = op.iterations.map(([line, index], depth) => {
+    const same = ops.filter((other) =>
+      op.iterations.slice(0, depth).every(([l, i], level) => {
+        const at = other.iterations[level];
+        return at?.[0] === l && at[1] === i;
+      }),
+    );
+    const indices = same
+      .filter((other) => other.iterations[depth]?.[0] === line)
+      .map((o) => o.iterations[depth]?.[1]);
+    return make("span", "loop-at", `line ${line}: iteration ${index + 1} of ${new Set(indices).size}`);
+  });
+  return make("span", "loops", ...loops);
 }
 
 function chip(op: Op): HTMLElement {

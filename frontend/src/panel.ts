@@ -1,6 +1,7 @@
 // What a panel of the page is, and what it may ask for.
 
-import type { Op, Program, ProgramData } from "./types";
+import type { ProgramData } from "./payloads";
+import type { Op, Program } from "./types";
 
 /** One part of the page. `show` gets each newly fetched program; `select` each op chosen in it. */
 export interface Panel {
@@ -8,8 +9,16 @@ export interface Panel {
   select?(op: Op | undefined): void;
 }
 
+/** An element of a tensor that is pointed at. */
+export interface Focus {
+  tensor: string;
+  element: number;
+}
+
 /** What a panel asks for when it is clicked. */
 export interface Actions {
   chooseProgram(program: Program): void;
   chooseOp(op: Op | undefined): void;
+  /** Shows the kernel at a program, an op (or any op of a line) and an element of it. */
+  goTo(place: { program?: Program; op?: string; line?: number; focus?: Focus }): void;
 }

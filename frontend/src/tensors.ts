@@ -1,117 +1,157 @@
-// Every tensor argument as a grid of its elements: what the selected op touched, and what its program did.
+// Every tensor argument as a grid of its elements. What they show is the mode's: what the selected op and its
+// program touched, the values, or how often all programs touched each element.
 
 import { rendererOf } from "../ops/registry";
-import { colour, paintCells } from "./cells";
-import { byId, make, plural } from "./dom";
-import { arrange, cellAt, cellOf, firstElement, indexOf, type Layout, matrixOf } from "./layout";
-import type { Panel } from "./panel";
-import type { Op, ProgramData, Tensor } from "./types";
+import type { Mark } from "../ops/renderer";
+import { ApiError } from "./api";
+import { onScheme } from "./colours";
+import { byId, make } from "./dom";
+import { elementCard } from "./element";
+import { arrange, type Layout, matrixOf } from "./layout";
+import type { Actions, Focus, Panel } from "./panel";
+import type { ProgramData } from "./payloads";
+import { TensorView } from "./tensorview";
+import type { Op } from "./types";
 
-const [UNTOUCHED, BY_PROGRAM, BY_OP] = [0, 1, 2];
-const WORDS = ["not touched by this program", "touched by another op of this program", "touched by this op"];
-const [GAP, CAPTION] = [24, 28];
+const [GAP, CAPTION] = [20, 30];
+const NOT_KEPT =
+  "What was read and written was not kept. Set triton_viz.config.values = True before the kernel runs, " +
+  "then its values are shown here.";
 
-interface View {
-  tensor: Tensor;
-  canvas: HTMLCanvasElement;
-  layout: Layout;
-  /** What the whole program touched; the selected op's marks come on top. */
-  program: Uint8Array;
-  marks: Uint8Array;
+/** What the tensors are coloured by. */
+export type Mode = "op" | "values" | "all";
+
+/** What a tensor's view needs to know to draw itself. */
+export interface Scene {
+  data: ProgramData;
+  op: Op | undefined;
+  marks: Mark[];
+  mode: Mode;
+  kind: string;
+  solid: boolean;
+  focus: Focus | undefined;
 }
 
-/** The panel of the tensors. */
-export function tensorsPanel(): Panel {
+/** The panel of the tensors, and how to point at an element. */
+export function tensorsPanel(actions: Actions): Panel & { focus(focus: Focus | undefined): void } {
   const root = byId("tensors");
+  const kind = byId<HTMLSelectElement>("kind");
   let data: ProgramData | undefined;
-  let views: View[] = [];
+  let views: TensorView[] = [];
+  let scene: Scene | undefined;
   let selected: Op | undefined;
+  let mode: Mode = "op";
+  let solid = false;
+  let focus: Focus | undefined;
+  const card = elementCard(actions);
 
   const build = () => {
-    if (!data) return;
+    // Hidden, there is no room to draw in; the observer calls again once there is.
+    if (!data || !root.clientWidth) return;
     const shapes = data.tensors.map((tensor) => matrixOf(tensor.shape));
     const { columns, layouts } = arrange(shapes, root.clientWidth, root.clientHeight, GAP, CAPTION);
     root.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
-    const ops = data.visualization_data;
-    views = data.tensors.map((tensor, position) => viewOf(tensor, layouts[position] as Layout, ops));
-    root.replaceChildren(...views.map(figureOf));
-    paint();
+    const before = new Map(views.map((view) => [view.tensor.name, view]));
+    views = data.tensors.map((tensor, position) => {
+      const layout = layouts[position] as Layout;
+      const kept = before.get(tensor.name);
+      if (kept?.fits(tensor, layout)) return kept;
+      return new TensorView(tensor, layout, (element) => point({ tensor: tensor.name, element }));
+    });
+    root.replaceChildren(...views.map((view) => view.figure));
+    if (!views.length) root.append(make("p", "none", "This kernel has no tensor arguments."));
+    draw();
   };
-  const paint = () => {
-    const touched = selected && rendererOf(selected).touched(selected);
-    const chosen = selected ? colour(rendererOf(selected).colour) : "";
-    const colours = [colour("--cell"), colour("--tint"), chosen];
+  const point = (wanted: Focus | undefined) => {
+    focus = wanted;
+    if (data) actions.goTo({ focus });
+  };
+  const draw = () => {
+    if (!data) return;
+    const op = selected;
+    const marks = op ? (rendererOf(op).marks?.(op, data.visualization_data) ?? []) : [];
+    scene = { data, op, marks, mode, kind: kind.value, solid, focus };
+    if (!root.clientWidth) return;
+    // Without values there is nothing to ask for: the tensors go on showing the op.
+    const missing = mode === "values" && !data.launch.values;
+    if (missing) scene = { ...scene, mode: "op" };
+    byId("values-missing").hidden = !missing;
+    byId("values-missing").textContent = NOT_KEPT;
+    const drawn = scene;
     for (const view of views) {
-      const elements = touched?.tensor === view.tensor.name ? touched.elements : [];
-      view.marks = mark(view.layout, view.program.slice(), elements, BY_OP);
-      paintCells(view.canvas, view.layout, view.marks, colours);
-      const what = `${plural(elements.length, "element")} touched by this op`;
-      view.canvas.setAttribute("aria-label", `${view.tensor.name}: ${what}`);
+      view.draw(scene).catch((error: unknown) => {
+        if (!(error instanceof ApiError)) throw error;
+        if (drawn !== scene) return;
+        // A server that is gone is reported when something else is chosen; here the reason is what helps.
+        byId("values-missing").textContent = error.message;
+        byId("values-missing").hidden = false;
+      });
     }
-    // The legend wears the colour of the selected op's type; an op without elements has none to explain.
-    byId("legend-op").style.setProperty("--chip", chosen);
-    byId("legend-op").hidden = !touched;
+    legend(scene);
+    byId("kind-label").hidden = mode !== "all";
+    byId("solid").setAttribute("aria-pressed", String(solid));
+    for (const name of ["op", "values", "all"]) {
+      byId(`mode-${name}`).setAttribute("aria-pressed", String(name === mode));
+    }
+    card.show(scene);
   };
 
   new ResizeObserver(build).observe(root);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+  onScheme(draw);
+  kind.onchange = draw;
+  byId("solid").onclick = () => {
+    solid = !solid;
+    draw();
+  };
+  byId("zoom-reset").onclick = () => {
+    for (const view of views) view.reset();
+    draw();
+  };
+  for (const name of ["op", "values", "all"] as const) {
+    byId(`mode-${name}`).onclick = () => {
+      mode = name;
+      draw();
+    };
+  }
   return {
     show(fresh) {
+      const same = data?.launch.id === fresh.launch.id;
       data = fresh;
+      if (!same) views = [];
       selected = undefined;
       build();
     },
     select(op) {
       selected = op;
-      paint();
+      draw();
+    },
+    focus(wanted) {
+      const moved = wanted && (wanted.tensor !== focus?.tensor || wanted.element !== focus.element);
+      focus = wanted;
+      if (moved) views.find((view) => view.tensor.name === wanted.tensor)?.lookAt(wanted.element);
+      draw();
     },
   };
 }
 
-function viewOf(tensor: Tensor, layout: Layout, ops: Op[]): View {
-  const program = new Uint8Array(layout.across * layout.down).fill(UNTOUCHED);
-  for (const op of ops) {
-    const touched = rendererOf(op).touched(op);
-    if (touched?.tensor === tensor.name) mark(layout, program, touched.elements, BY_PROGRAM);
+/** The legend of a mode: what each colour says. */
+function legend({ mode, marks, op }: Scene) {
+  const entries: [string, string][] = [];
+  if (mode === "op") {
+    const own = new Map(marks.map((mark) => [mark.label, mark.colour]));
+    entries.push(...own);
+    if (op && "masked" in op) entries.push(["masked off", "--masked"]);
+    entries.push(["this program", "--tint"], ["not touched", "--cell"]);
   }
-  return { tensor, canvas: make("canvas"), layout, program, marks: program };
-}
-
-function mark(layout: Layout, marks: Uint8Array, elements: number[], value: number): Uint8Array {
-  for (const element of elements) marks[cellOf(layout, element)] = value;
-  return marks;
-}
-
-function figureOf(view: View): HTMLElement {
-  const { tensor, canvas } = view;
-  const shape = tensor.shape.join(" × ") || "scalar";
-  canvas.dataset.tensor = tensor.name;
-  canvas.setAttribute("role", "img");
-  const tip = byId("tip");
-  canvas.onpointermove = (event) => {
-    const text = describe(view, event.offsetX, event.offsetY);
-    tip.hidden = !text;
-    tip.textContent = text;
-    const right = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
-    tip.style.transform = `translate(${right}px, ${event.clientY + 18}px)`;
-  };
-  canvas.onpointerleave = () => {
-    tip.hidden = true;
-  };
-  const caption = make(
-    "figcaption",
-    "",
-    make("b", "", tensor.name),
-    ` ${shape} `,
-    make("span", "dtype", tensor.dtype),
-  );
-  return make("figure", "", caption, canvas);
-}
-
-function describe({ tensor, layout, marks }: View, x: number, y: number): string {
-  const cell = cellAt(layout, x, y);
-  const element = cell === undefined ? undefined : firstElement(layout, cell);
-  if (cell === undefined || element === undefined) return "";
-  const more = layout.binX * layout.binY > 1 ? ` and up to ${layout.binX * layout.binY - 1} next to it` : "";
-  return `${tensor.name}[${indexOf(tensor.shape, element).join(", ")}]${more}: ${WORDS[marks[cell] ?? 0]}`;
+  const chips = entries.map(([label, name]) => {
+    const chip = make("span", "", label);
+    chip.style.setProperty("--chip", `var(${name})`);
+    return chip;
+  });
+  if (mode !== "op") {
+    const unit =
+      mode === "all" ? "times touched by all programs" : "value, each tensor from its lowest to its highest";
+    chips.push(make("span", "ramp", unit));
+  }
+  byId("legend").replaceChildren(...chips);
 }

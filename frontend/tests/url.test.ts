@@ -9,6 +9,7 @@ const PLACES: Place[] = [
   { launch: 3, program: [2, 3, 0] },
   { launch: 3, program: [0, 0, 0], op: "3-110" },
   { op: "odd & even = 100%" },
+  { view: "issues", launch: 1, focus: { tensor: "x:y", element: 12 } },
 ];
 
 describe("the address", () => {
@@ -31,6 +32,8 @@ describe("the address", () => {
     "#program=1,2,x",
     "#program=1.5,0,0",
     "#op=",
+    "#view=nothing",
+    "#element=x",
   ])("leaves out what it cannot read in %j", (hash) => {
     expect(parsePlace(hash)).toEqual({});
   });

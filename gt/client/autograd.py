@@ -265,6 +265,7 @@ class AutogradGraph:
                         )
                     # What a rule issues is on account of the line that the op itself came from.
                     client.on_behalf_of = (threading.get_ident(), node.values[-1].site)
+                    client.at_node = node.values[-1].id
                     g = pending.pop(node)
                     if node.hooks:
                         g = _through_hooks(node, g)

@@ -58,6 +58,10 @@ class Connection(Protocol):
         """The dispatcher's statistics."""
         ...
 
+    def get_layouts(self, tensor: int) -> protocol.Layouts:
+        """Where a tensor lies."""
+        ...
+
     def last(self) -> None:
         """What is sent from now on is the last, and nobody will ask for data."""
         ...
@@ -90,6 +94,10 @@ class Client:
         self._code: list[Any] = []
         self.on_behalf_of: tuple[int, int] | None = None
         """While a thread goes backward: its ident, and the line of the op it is at."""
+        self.at_node = -1
+        """While a thread goes backward: the tensor whose op it is at."""
+        self.backward_signals: dict[int, Any] = {}
+        """The signals for the gradients of ops, by the tensor that an op made: see signals.py."""
         self._lock = threading.RLock()
         self._trouble: Exception | None = None
         """What went wrong in the background."""
@@ -191,6 +199,11 @@ class Client:
         """The dispatcher's statistics, once everything issued so far is done."""
         self.flush()
         return self.connection.get_dispatcher_stats()
+
+    def get_layouts(self, tensor: int) -> protocol.Layouts:
+        """Where a tensor lies."""
+        self.flush()
+        return self.connection.get_layouts(tensor)
 
     def hold(self) -> None:
         """Let nothing be sent until `release`."""

@@ -13,6 +13,7 @@ from gt import config
 from gt.client.client import FORKED
 from gt.errors import ConnectionLost, ProtocolError
 from gt.transport import arrays, protocol
+from gt.transport.assembly import Assembly
 from gt.transport.connection import Link
 from gt.transport.protocol import CreateTensor, Fetched, LocalInstruction, Upload
 from gt.transport.shared_memory import SharedMemory, host
@@ -36,7 +37,8 @@ class RemoteConnection:
         self._log = config.instruction_log()
         self._trouble = trouble
         """Says why nobody will ever answer, if that is known."""
-        self._replies: dict[int, Fetched | protocol.Stats] = {}
+        self._replies: dict[int, Fetched | protocol.Stats | protocol.Layouts] = {}
+        self._assembly = Assembly()
         self.sent = self._acked = 0
         self._stats_requests = itertools.count(-1, -1)
         self._welcome: protocol.Welcome | None = None
@@ -147,6 +149,14 @@ class RemoteConnection:
         assert isinstance(reply, protocol.Stats)
         return reply
 
+    def get_layouts(self, tensor: int) -> protocol.Layouts:
+        """Where a tensor lies."""
+        request = next(self._stats_requests)
+        self._link.send(protocol.GetLayout(request, tensor))
+        reply = self._wait(request)
+        assert isinstance(reply, protocol.Layouts)
+        return reply
+
     def last(self) -> None:
         """What is sent from now on is the last."""
 
@@ -176,18 +186,20 @@ class RemoteConnection:
 
     def _sort(self, message: protocol.ToClient, frames: list[zmq.Frame]) -> None:
         match message:
-            case protocol.Data(request, packed, error):
+            case protocol.Data(request, packed, error, part):
                 array = None
                 if packed is not None:
                     buffers = [frame.buffer for frame in frames]
                     array = arrays.unpack(packed, buffers, self._memory, "worker")
-                    if not array.flags.writeable:
+                    if not array.flags.writeable and part is None:
                         array = array.copy()
-                self._replies[request] = Fetched(request, array, error)
+                whole = self._assembly.add(Fetched(request, array, error, part))
+                if whole is not None:
+                    self._replies[request] = whole
             case protocol.Ack(sequence, returned):
                 self._acked = max(self._acked, sequence)
                 self._memory.take_back(returned)
-            case protocol.Stats(request):
+            case protocol.Stats(request) | protocol.Layouts(request):
                 self._replies[request] = message
             case protocol.Welcome():
                 self._welcome = message

@@ -45,10 +45,17 @@ def connect(address: str, timeout: float = 5.0, modifiers: Sequence[StreamModifi
     return _use(Client(RemoteConnection(address, timeout), streams.instances(modifiers)))
 
 
-def init(workers: int | None = None, engine: str = "pytorch", modifiers: Modifiers | None = None) -> Client:
+def init(
+    workers: int | None = None,
+    engine: str = "pytorch",
+    modifiers: Modifiers | None = None,
+    enable_sharding: bool = True,
+    shard_threshold: int | None = None,
+) -> Client:
     """Start a server of this program's own, and use it from now on.
 
-    Without `workers`, it runs inside the program; with them, as so many processes, which end with it.
+    Without `workers`, it runs inside the program; with them, as so many processes, which end with it. Over
+    several, tensors of at least `shard_threshold` elements (2048) are split, unless `enable_sharding=False`.
     `modifiers` change the stream at a layer: `{"worker": ["package.module:Class"]}`.
     """
     global _processes
@@ -69,7 +76,14 @@ def init(workers: int | None = None, engine: str = "pytorch", modifiers: Modifie
 
     with _lock:
         close()
-        _processes = LocalProcesses(workers, engine, streams.names(at_dispatcher), streams.names(at_worker))
+        _processes = LocalProcesses(
+            workers,
+            engine,
+            streams.names(at_dispatcher),
+            streams.names(at_worker),
+            enable_sharding,
+            shard_threshold,
+        )
         try:
             return _use(
                 Client(

@@ -7,16 +7,23 @@ and `done` with what a worker answered; the dispatcher calls the links it was gi
 import itertools
 import os
 import time
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gt import config
-from gt.dispatcher.fair_share import Chunk, FairShare, Session
+from gt.dispatcher.fair_share import Batch, Chunk, FairShare, Session
 from gt.dispatcher.instruction_stream import InstructionStream
+from gt.dispatcher.links import ClientLink, MeshLink, WorkerLink
+from gt.dispatcher.placing import answer_lost, layouts, place
+from gt.dispatcher.policy import SHARD_THRESHOLD, Policy, ShardingPolicy
+from gt.dispatcher.sharding_modifier import ShardingStreamModifier
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.errors import ProtocolError
+from gt.ops import Spec
 from gt.transport import modifiers as streams
 from gt.transport.describe import debug, without_data
+from gt.transport.layouts import Placement
 from gt.transport.protocol import (
     CreateTensor,
     Failed,
@@ -33,49 +40,28 @@ NO_WORKER_SECONDS = 10.0
 """How long work waits for a worker to come, before it fails."""
 
 
-class ClientLink(Protocol):
-    """The way to a client."""
-
-    def ack(self, sequence: int) -> None:
-        """Every batch up to this one is done."""
-        ...
-
-    def data(self, reply: Any) -> None:
-        """Data that was asked for."""
-        ...
-
-    def failed(self, request: int, error: str) -> None:
-        """Data that was asked for, and cannot be had."""
-        ...
-
-    def refused(self, error: str) -> None:
-        """It is not served any more."""
-        ...
-
-
-class WorkerLink(Protocol):
-    """The way to a worker."""
-
-    @property
-    def name(self) -> str:
-        """What the tape calls it."""
-        ...
-
-    def send(self, sequence: int, chunk: Chunk) -> None:
-        """Have instructions carried out; `Dispatcher.done` is called with what came of them."""
-        ...
-
-    def forget(self, client: str) -> None:
-        """Have everything of a client dropped."""
-        ...
-
-
 class Dispatcher:
-    """Carries out the streams of many clients on many workers."""
+    """Carries out the streams of many clients on many workers.
 
-    def __init__(self, modifiers: Sequence[streams.StreamModifier] = ()) -> None:
+    With one worker, or without sharding, all tensors of a client are on one. With several workers they are
+    spread by a ShardingStreamModifier for each client, as the policy says.
+    """
+
+    def __init__(
+        self,
+        modifiers: Sequence[streams.StreamModifier] = (),
+        enable_sharding: bool = True,
+        shard_threshold: int = SHARD_THRESHOLD,
+        policy: Policy | None = None,
+    ) -> None:
         self.stream = InstructionStream()
         self.modifiers = list(modifiers)
+        self.enable_sharding = enable_sharding
+        self.policy: Policy = policy or ShardingPolicy(shard_threshold)
+        self.epoch = 0
+        """Which workers there are: every change of them starts another."""
+        self._loads: Counter[str] = Counter()
+        self._memory: dict[str, int] = {}
         self.workers: dict[str, WorkerLink] = {}
         self.sessions: dict[str, Session] = {}
         self._shares: dict[str, FairShare] = {}
@@ -94,38 +80,144 @@ class Dispatcher:
         self.workers[link.name] = link
         self._shares[link.name] = FairShare(link.name)
         self._handles[link.name] = TensorHandle(link.name)
+        if isinstance(link, MeshLink) and link.memory_limit:
+            self._memory[link.name] = link.memory_limit
         self.stream.follow_config()
         self.stream.add("CONNECT", f"WORKER {link.name}")
         config.verbose(f"worker {link.name} joined; {len(self.workers)} in all")
-        for session in self.sessions.values():
-            if session.share is None:
+        self._new_epoch()
+        for session in list(self.sessions.values()):
+            if session.sharding is not None:
+                session.sharding.add_worker(link.name)
+                self._resume(session)
+            elif session.share is None:
                 self._assign(session)
+            elif self._spreads:
+                session.switching = True
         self.pump()
 
     def remove_worker(self, name: str, why: str) -> None:
         """A worker is gone, and with it all tensors it held."""
         share = self._shares.pop(name)
         del self.workers[name], self._handles[name]
+        self._memory.pop(name, None)
+        self._loads.pop(name, None)
         self.stream.add("DISCONNECT", f"WORKER {name}")
         config.verbose(f"worker {name} left: {why}")
+        self._new_epoch()
         lost = [(sequence, chunk) for sequence, chunk in self._in_flight.items() if chunk.share is share]
-        for session in list(share.sessions):
+        alone = list(share.sessions)
+        for session in alone:
             session.lose(why)
         for sequence, chunk in lost:
             del self._in_flight[sequence]
-            self._fail(chunk.session, chunk.instructions, why)
-            if chunk.ends is not None:
-                chunk.session.link.ack(chunk.ends)
-        for session in list(share.sessions):
+            chunk.session.fail(chunk.instructions, why)
+            chunk.session.done(chunk.group)
+        for session in alone:
+            if session.switching:
+                session.queue.popleft()  # what it lost is said otherwise now
+                waiting = [Batch(b.sequence, b.instructions[b.position :], b.frames) for b in session.queue]
+                session.queue.clear()
+                session.raw.extendleft(reversed(waiting))
+                self._spread(session, {}, session.lost)
+                continue
             self._assign(session)
             if session.share is None:
                 session.fail_queued()
+        for session in list(self.sessions.values()):
+            if session.sharding is not None:
+                self._lose_worker(session, name, why)
         self.pump()
 
+    def _lose_worker(self, session: Session, name: str, why: str) -> None:
+        """A client whose tensors are spread has lost a worker."""
+        assert session.sharding is not None
+        session.told.pop(name, None)
+        for chunk in session.head or ():
+            if chunk.share.worker == name:
+                session.fail(chunk.instructions, why)
+                session.done(chunk.group)
+        if session.head is not None:
+            session.head = [chunk for chunk in session.head if chunk.share.worker != name]
+        rest = list(session.sharding.remove_worker(name, why))
+        if rest:
+            session.put(-1, rest, ())
+
+    def _new_epoch(self) -> None:
+        """Tell everybody who is there. What is under way with somebody who is not fails, and never hangs."""
+        self.epoch += 1
+        links = [link for link in self.workers.values() if isinstance(link, MeshLink)]
+        known = {link.name: link.member for link in links if link.member is not None}
+        for link in links:
+            link.meet(self.epoch, known)
+        for session in self.sessions.values():
+            if session.sharding is not None:
+                session.sharding.epoch = self.epoch
+
     def _assign(self, session: Session) -> None:
-        """Give a client a worker: the one with the fewest clients. All its tensors live there."""
+        """Give a client workers: all of them, or, without sharding, the one with the fewest clients."""
+        if self._spreads and not session.handles:
+            self._spread(session, {}, {})
+            return
         shares = sorted(self._shares.values(), key=lambda share: len(share.sessions))
         session.join(shares[0] if shares else None)
+
+    # --- spreading a client's tensors over workers ---
+
+    @property
+    def _spreads(self) -> bool:
+        if not self.enable_sharding or len(self.workers) < 2:
+            return False
+        return all(isinstance(link, MeshLink) for link in self.workers.values())
+
+    def _spread(
+        self, session: Session, there: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
+    ) -> None:
+        """From now on a client's tensors lie over all workers; those that exist stay where they are."""
+        worker = session.share.worker if session.share and session.share.worker in self.workers else ""
+        homes = Counter(one.sharding.home for one in self.sessions.values() if one.sharding is not None)
+        home = worker or min(self.workers, key=lambda name: homes[name], default="")
+        sharding = ShardingStreamModifier(
+            enable_sharding=True,
+            policy=self.policy,
+            workers=tuple(self.workers),
+            memory=self._memory,
+            loads=self._loads,
+            home=home,
+        )
+        sharding.epoch = self.epoch
+        if worker:
+            session.told[worker] = len(session.sites)
+        for tensor, (shape, dtype) in there.items():
+            sharding.adopt(tensor, Spec(tuple(shape), dtype), worker)
+        sharding.lost.update(lost)
+        session.spread(sharding)
+        self._resume(session)
+
+    def specs(
+        self, client: str, there: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
+    ) -> None:
+        """What a worker holds of a client that is about to be spread."""
+        session = self.sessions.get(client)
+        if session is not None and session.switching:
+            self._spread(session, there, lost)
+            self.pump()
+
+    def _resume(self, session: Session) -> None:
+        """Go on with what waited."""
+        while session.raw and session.sharding is not None and self.workers:
+            batch = session.raw.popleft()
+            self._put(session, batch.sequence, batch.instructions, batch.frames)
+
+    def _switch(self, session: Session) -> None:
+        """Once a client has nothing under way any more, ask what it has; then it can be spread."""
+        if session.asked or session.queue or session.groups:
+            return
+        if session.share is not None:
+            link = self.workers[session.share.worker]
+            if isinstance(link, MeshLink):
+                session.asked = True
+                link.ask_specs(session.name)
 
     # --- clients come and go ---
 
@@ -133,7 +225,8 @@ class Dispatcher:
         """Admit a client, with a namespace of its own."""
         name = next(self._client_names)
         session = self.sessions[name] = Session(name, link)
-        self._assign(session)
+        if self.workers:
+            self._assign(session)
         self.stream.follow_config()
         self.stream.add("CONNECT", f"CLIENT {name}", name)
         config.debug("dispatcher", f"client {name} connected")
@@ -146,7 +239,11 @@ class Dispatcher:
             return
         session.join(None)
         session.queue.clear()
+        session.raw.clear()
+        session.head = None
         session.gone = True
+        if session.sharding is not None:
+            session.sharding.forget()
         for worker in self.workers.values():
             worker.forget(client)
         self.stream.add("DISCONNECT", f"CLIENT {client}", client)
@@ -165,11 +262,31 @@ class Dispatcher:
         self.stream.add("RECV", f"CLIENT {client}", client, shown)
         if self.modifiers:
             instructions = streams.through(self.modifiers, instructions)
+        self._put(session, sequence, instructions, frames)
+        self.pump()
+
+    def _put(
+        self, session: Session, sequence: int, instructions: Sequence[LocalInstruction], frames: Sequence[Any]
+    ) -> None:
+        """Queue a client's instructions; over several workers, those that take their place."""
+        if session.switching or (session.sharding is not None and not self.workers):
+            if not session.raw:
+                session.waiting_since = time.monotonic()
+            session.raw.append(Batch(sequence, instructions, frames))
+            if session.sharding is not None and len(session.raw) == 1:
+                answer_lost(session, session.sharding, session.raw[0])
+            return
+        if session.sharding is not None:
+            placed = place(session, session.sharding, instructions)
+            if not session.queue:
+                # A client that rested has not saved up: it starts level with the others.
+                session.used = max(session.used, min(share.level for share in self._shares.values()))
+            session.put(sequence, placed, frames)
+            return
         self._track(session, instructions)
         if session.lost:
             instructions = session.fail_lost(instructions)
         session.put(sequence, instructions, frames)
-        self.pump()
 
     def _track(self, session: Session, instructions: Sequence[LocalInstruction]) -> None:
         """Keep account of which tensors exist, and where."""
@@ -202,16 +319,42 @@ class Dispatcher:
             return  # an embedded worker answers at once, from inside the loop below
         self._pumping = True
         try:
-            progress = True
-            while progress:
-                progress = False
-                for name, share in list(self._shares.items()):
-                    chunk = share.next_chunk()
-                    if chunk is not None:
-                        self._send(self.workers[name], chunk)
-                        progress = True
+            while self._send_next():
+                pass
         finally:
             self._pumping = False
+        for session in list(self.sessions.values()):
+            if session.switching:
+                self._switch(session)
+
+    def _send_next(self) -> bool:
+        """Send the next chunks of the client that has used least, if the workers they are for have room.
+
+        If they have not, these workers are kept free for it: clients of fewer workers must not starve one
+        of many. All chunks of a piece go out together, so all workers see all exchanges in one order.
+        """
+        waiting = [
+            session
+            for session in self.sessions.values()
+            if session.head is not None or (session.queue and (session.share or session.sharding))
+        ]
+        reserved: set[str] = set()
+        for session in sorted(waiting, key=_used) if len(waiting) > 1 else waiting:
+            if session.share is not None and not session.share.has_room:
+                reserved.add(session.share.worker)
+                continue
+            chunks = session.next_chunks(self._shares)
+            shares = [chunk.share for chunk in chunks]
+            if all(share.has_room and share.worker not in reserved for share in shares):
+                session.head = None
+                if not chunks:
+                    session.done_without()
+                for chunk in chunks:
+                    chunk.share.sent(chunk)
+                    self._send(self.workers[chunk.share.worker], chunk)
+                return True
+            reserved.update(share.worker for share in shares)
+        return False
 
     def _send(self, worker: WorkerLink, chunk: Chunk) -> None:
         sequence = next(self._sequence)
@@ -225,6 +368,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - whose work cannot even be sent is at fault, and nobody else
             if self._in_flight.pop(sequence, None) is not None:
                 chunk.share.finished(chunk, 0.0)
+                chunk.session.done(chunk.group)
                 self._refuse(chunk.session, f"{type(error).__name__}: {error}")
 
     def done(
@@ -254,8 +398,7 @@ class Dispatcher:
             self.stream.add("SEND", f"CLIENT {name}", name, chunk.shown, errors)
             for reply in data:
                 session.link.data(reply)
-            if chunk.ends is not None:
-                session.link.ack(chunk.ends)
+        session.done(chunk.group)
         self.pump()
 
     def _recv_from_worker(self, sequence: int, data: Sequence[Any]) -> tuple[Chunk | None, int]:
@@ -272,26 +415,26 @@ class Dispatcher:
             session.link.refused(why)
             self.disconnect(session.name)
 
-    def _fail(self, session: Session, instructions: Sequence[LocalInstruction], why: str) -> None:
-        for instruction in instructions:
-            if type(instruction) is GetData and not session.gone:
-                session.link.failed(instruction.request, why)
-
     def tick(self) -> None:
         """Give up what has waited too long for a worker. Called every now and then."""
         now = time.monotonic()
         for session in self.sessions.values():
-            waits = session.share is None and any(batch.sequence >= 0 for batch in session.queue)
+            alone = session.share is None and not (session.sharding is not None and self.workers)
+            queue = session.raw if session.sharding is not None else session.queue
+            waits = alone and any(batch.sequence >= 0 for batch in queue)
             if waits and now - session.waiting_since > NO_WORKER_SECONDS:
                 why = (
                     f"no worker is connected, and none came within {NO_WORKER_SECONDS:.0f} s. "
                     "Start one: python -m gt.worker --host HOST -p PORT"
                 )
-                waiting = list(session.queue)
-                session.queue.clear()
-                session.lose(why)
+                waiting = list(queue)
+                queue.clear()
+                if session.sharding is None:
+                    session.lose(why)
                 for batch in waiting:
-                    self._fail(session, batch.instructions, why)
+                    if session.sharding is not None:
+                        session.sharding.abandon(batch.instructions, why)
+                    session.fail(batch.instructions, why)
                     if batch.sequence >= 0:
                         session.link.ack(batch.sequence)
 
@@ -301,10 +444,24 @@ class Dispatcher:
             "pid": os.getpid(),
             "clients": len(self.sessions),
             "workers": len(self.workers),
-            "handles": sum(len(session.handles) for session in self.sessions.values()),
+            "handles": sum(session.held for session in self.sessions.values()),
             "bytes_sent": self._bytes_sent,
             "queued_batches": sum(len(session.queue) for session in self.sessions.values()),
+            "epoch": self.epoch,
         }
+        spread = {s.name: s.sharding.get_stats() for s in self.sessions.values() if s.sharding is not None}
+        if spread:
+            stats["sharding"] = spread
         if self.modifiers:
             stats["modifiers"] = streams.stats(self.modifiers)
         return stats
+
+    def layouts(self, client: str, tensor: int) -> tuple[tuple[int, ...], list[Placement], str | None] | None:
+        """Where a tensor lies: its shape, its placements, or why it is nowhere. None while that is open."""
+        session = self.sessions[client]
+        waits = session.switching or (session.raw and self.workers)
+        return None if waits else layouts(session, tensor)
+
+
+def _used(session: Session) -> float:
+    return session.used

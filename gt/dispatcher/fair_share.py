@@ -7,17 +7,19 @@ a million instructions, or with huge ones, does not starve a client with ten.
 """
 
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gt.dispatcher.uploads import cut_frame
 from gt.transport.describe import Described
-from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Site
+from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Placed, Site
 
 if TYPE_CHECKING:
-    from gt.dispatcher.dispatcher import ClientLink
+    from gt.dispatcher.links import ClientLink
+    from gt.dispatcher.sharding_modifier import ShardingStreamModifier
     from gt.dispatcher.tensor_handle import TensorHandle
 
 QUANTUM = 0.02
@@ -35,19 +37,29 @@ class Batch:
 
     __slots__ = ("frames", "instructions", "position", "sequence")
 
-    def __init__(
-        self, sequence: int, instructions: Sequence[LocalInstruction], frames: Sequence[Any]
-    ) -> None:
+    def __init__(self, sequence: int, instructions: Sequence[Any], frames: Sequence[Any]) -> None:
         self.sequence = sequence
         self.instructions = instructions
+        """Over several workers, each says whom it is for: see Placed."""
         self.frames = frames
         self.position = 0
+
+
+class Group:
+    """The chunks of one piece of a stream: one for each worker that has to do with it."""
+
+    __slots__ = ("ends", "size", "waiting")
+
+    def __init__(self, ends: int | None, size: int) -> None:
+        self.ends = ends
+        """The batch that is done when this, and all before it, is."""
+        self.size = self.waiting = size
 
 
 class Chunk:
     """A piece of a client's stream, on its way to a worker."""
 
-    __slots__ = ("ends", "estimate", "frames", "instructions", "session", "share", "shown")
+    __slots__ = ("estimate", "frames", "group", "instructions", "session", "share", "shown")
 
     def __init__(
         self,
@@ -55,14 +67,13 @@ class Chunk:
         share: "FairShare",
         instructions: Sequence[LocalInstruction],
         frames: Sequence[Any],
-        ends: int | None,
+        group: Group,
     ) -> None:
         self.session = session
         self.share = share
         self.instructions = instructions
         self.frames = frames
-        self.ends = ends
-        """The batch that is done when this is."""
+        self.group = group
         self.estimate = session.cost * len(instructions)
         self.shown: Sequence[LocalInstruction | Described] = ()
         """The same instructions, as the tape shows them."""
@@ -80,16 +91,32 @@ class Session:
         """While it has no worker: the tensors that went with the last one, and why."""
         self.sites: list[Site] = []
         """Lines of the user's code, for the next worker, should this one go."""
+        self.told: dict[str, int] = {}
+        """Over several workers: how many of them each has been told of."""
         self.queue: deque[Batch] = deque()
+        self.groups: deque[Group] = deque()
+        """What has been handed out and is not done."""
         self.share: FairShare | None = None
+        """The worker that has all its tensors, unless they are spread over several."""
+        self.sharding: ShardingStreamModifier | None = None
+        """What spreads them."""
+        self.switching = False
+        """Whether it waits to be spread: what it sends meanwhile is in `raw`."""
+        self.asked = False
+        """Whether its worker has been asked, for that, what it holds."""
+        self.raw: deque[Batch] = deque()
+        self.head: list[Chunk] | None = None
+        """What goes out next, as soon as all workers it is for have room."""
+        self.leases: Counter[str] = Counter()
+        """How many workers use a piece of the client's shared memory, where it is more than one."""
         self.gone = False
         self.used = 0.0
-        """Seconds of the worker's time, for comparing with others'."""
+        """Seconds of a worker's time, for comparing with others'."""
         self.cost = QUANTUM / 16
         """Seconds that an instruction takes, about. The first guess is on the safe side."""
         self.waiting_since = time.monotonic()
 
-    def put(self, sequence: int, instructions: Sequence[LocalInstruction], frames: Sequence[Any]) -> None:
+    def put(self, sequence: int, instructions: Sequence[Any], frames: Sequence[Any]) -> None:
         """Queue a batch."""
         if not self.queue:
             self.waiting_since = time.monotonic()
@@ -107,6 +134,25 @@ class Session:
             self.lost = {}
             self.used = share.level
             share.sessions.append(self)
+
+    def spread(self, sharding: "ShardingStreamModifier") -> None:
+        """From now on its tensors lie over several workers."""
+        self.join(None)
+        self.sharding = sharding
+        self.handles = {}
+        self.switching = False
+
+    @property
+    def held(self) -> int:
+        """How many tensors it has."""
+        if self.sharding is not None:
+            return len(self.sharding.tensor_sharded) + len(self.sharding.lost)
+        return len(self.handles)
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything it asked for has been handed out."""
+        return not self.queue and self.head is None and not self.raw
 
     def lose(self, why: str) -> None:
         """All tensors are gone: what is still to be done must learn so first."""
@@ -145,6 +191,104 @@ class Session:
             rest.append(instruction)
         return rest
 
+    def fail(self, instructions: Sequence[LocalInstruction], why: str) -> None:
+        """Nobody will carry these out: whoever waits for data is told."""
+        for instruction in instructions:
+            if type(instruction) is GetData and not self.gone:
+                part = instruction.part
+                self.link.failed(instruction.request, why, *(() if part is None else (part,)))
+
+    # --- handing out ---
+
+    def next_chunks(self, shares: Mapping[str, "FairShare"]) -> list[Chunk]:
+        """What goes out next: a chunk for each worker that has to do with it."""
+        if self.head is None:
+            self.head = self._cut(shares)
+        return self.head
+
+    def _cut(self, shares: Mapping[str, "FairShare"]) -> list[Chunk]:
+        batch = self.queue[0]
+        count = max(1, min(MOST, int(QUANTUM / self.cost)))
+        start, end = batch.position, min(batch.position + count, len(batch.instructions))
+        whole = start == 0 and end == len(batch.instructions)
+        part = batch.instructions if whole else batch.instructions[start:end]
+        batch.position = end
+        frames = batch.frames
+        ends = None
+        if end == len(batch.instructions):
+            self.queue.popleft()
+            ends = batch.sequence if batch.sequence >= 0 else None
+        if self.sharding is not None:
+            return self._fan_out(part, frames, ends, shares)
+        if frames and not whole:
+            part, frames = with_own_frames(part, frames)
+        assert self.share is not None
+        group = Group(ends, 1)
+        self.groups.append(group)
+        return [Chunk(self, self.share, part, frames, group)]
+
+    def _fan_out(
+        self,
+        placed: Sequence[Placed],
+        frames: Sequence[Any],
+        ends: int | None,
+        shares: Mapping[str, "FairShare"],
+    ) -> list[Chunk]:
+        parts: dict[str, list[Any]] = {}
+        for workers, each in placed:
+            for worker, instruction in zip(workers, each, strict=True):
+                part = parts.get(worker)
+                if part is None:
+                    part = parts[worker] = []
+                part.append(instruction)
+        for worker in parts.keys() - shares.keys():
+            self.fail(parts.pop(worker), f"{worker} is gone, and its tensors with it")
+        group = Group(ends, len(parts))
+        self.groups.append(group)
+        return [self._part(shares[worker], part, frames, group) for worker, part in parts.items()]
+
+    def _part(
+        self, share: "FairShare", instructions: list[Any], frames: Sequence[Any], group: Group
+    ) -> Chunk:
+        own: Sequence[Any] = ()
+        if frames:
+            instructions, own = with_own_frames(instructions, frames)
+        for instruction in instructions:
+            if type(instruction) is CreateTensor and instruction.array.shared:
+                self.leases[instruction.array.shared] += 1
+        told = self.told.get(share.worker, 0)
+        if told < len(self.sites):
+            instructions = [*self.sites[told:], *instructions]
+            self.told[share.worker] = len(self.sites)
+        return Chunk(self, share, instructions, own, group)
+
+    def done(self, group: Group) -> None:
+        """One of a group's chunks is done. Batches are acknowledged in order."""
+        group.waiting -= 1
+        if group.waiting:
+            return
+        while self.groups and not self.groups[0].waiting:
+            ends = self.groups.popleft().ends
+            if ends is not None and not self.gone:
+                self.link.ack(ends)
+
+    def done_without(self) -> None:
+        """A piece turned out to be for nobody: all its workers are gone."""
+        if self.groups and not self.groups[-1].size:
+            self.groups[-1].waiting = 1
+            self.done(self.groups[-1])
+
+    def released(self, names: Sequence[str]) -> list[str]:
+        """Of the client's shared memory that a worker is done with: what all workers are done with."""
+        free = []
+        for name in names:
+            if self.leases[name] > 1:
+                self.leases[name] -= 1
+            else:
+                del self.leases[name]
+                free.append(name)
+        return free
+
 
 class FairShare:
     """One worker's time, and the clients who share it."""
@@ -158,38 +302,23 @@ class FairShare:
         """How much the least served of those at work has used: where one that comes, or comes back, begins.
         It only rises, so that nobody is ahead because the others happened to have nothing queued."""
 
-    def next_chunk(self) -> Chunk | None:
-        """What the worker should get next; None if it has enough, or if there is nothing."""
-        if self._out >= 2 and (self._out >= WINDOW or self._out_seconds >= QUANTUM):
-            return None
-        session = min((s for s in self.sessions if s.queue), key=lambda s: s.used, default=None)
-        if session is None:
-            return None
-        batch = session.queue[0]
-        count = max(1, min(MOST, int(QUANTUM / session.cost)))
-        start, end = batch.position, min(batch.position + count, len(batch.instructions))
-        whole = start == 0 and end == len(batch.instructions)
-        part = batch.instructions if whole else batch.instructions[start:end]
-        batch.position = end
-        frames = batch.frames
-        if frames and not whole:
-            part, frames = _with_own_frames(part, frames)
-        ends = None
-        if end == len(batch.instructions):
-            session.queue.popleft()
-            ends = batch.sequence if batch.sequence >= 0 else None
-        chunk = Chunk(session, self, part, frames, ends)
-        session.used += chunk.estimate
+    @property
+    def has_room(self) -> bool:
+        """Whether the worker should get more."""
+        return self._out < 2 or (self._out < WINDOW and self._out_seconds < QUANTUM)
+
+    def sent(self, chunk: Chunk) -> None:
+        """The worker has been sent a piece."""
+        chunk.session.used += chunk.estimate / chunk.group.size
         self._out += 1
         self._out_seconds += chunk.estimate
-        return chunk
 
     def finished(self, chunk: Chunk, seconds: float) -> None:
         """The worker is done with a piece that took this long."""
         self._out -= 1
         self._out_seconds -= chunk.estimate
         session = chunk.session
-        session.used += seconds - chunk.estimate
+        session.used += (seconds - chunk.estimate) / chunk.group.size
         self.level = max(
             self.level, min(one.used for one in [session, *self.sessions] if one.queue or one is session)
         )
@@ -198,7 +327,7 @@ class FairShare:
         session.cost = max(1e-7, measured, 0.7 * session.cost + 0.3 * measured)
 
 
-def _with_own_frames(
+def with_own_frames(
     instructions: Sequence[LocalInstruction], frames: Sequence[Any]
 ) -> tuple[list[LocalInstruction], list[Any]]:
     """Part of a batch, with only the arrays that this part mentions behind it."""
@@ -208,8 +337,11 @@ def _with_own_frames(
         if isinstance(instruction, CreateTensor):
             array = instruction.array
             if isinstance(array.data, int) and not array.shared and 0 <= array.data < len(frames):
-                own.append(frames[array.data])
-                moved = msgspec.structs.replace(array, data=len(own) - 1)
-                instruction = CreateTensor(instruction.result, moved)
+                frame = frames[array.data]
+                if instruction.part is not None:
+                    instruction, frame = cut_frame(instruction, getattr(frame, "buffer", frame))
+                own.append(frame)
+                moved = msgspec.structs.replace(instruction.array, data=len(own) - 1)
+                instruction = CreateTensor(instruction.result, moved, instruction.part)
         result.append(instruction)
     return result, own

@@ -94,6 +94,8 @@ class Row:
     """For each input, its gradient from the output's; empty where the op has none."""
     grad_of_each: Callable[[Any, Any, int], Any] | None = None
     """The same, for an op over any number of inputs: also given which input is asked for."""
+    sharding: Callable[[tuple[Spec, ...], dict[str, Any], Spec], list[Any]] | None = None
+    """The ways in which it can be carried out in parts (`Split`), from its inputs, attributes and result."""
 
     @property
     def differentiable(self) -> bool:

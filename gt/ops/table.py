@@ -1,5 +1,7 @@
 """All rows, by name."""
 
+import dataclasses
+
 from gt.ops import (
     activations,
     convolution,
@@ -15,10 +17,13 @@ from gt.ops import (
     training,
 )
 from gt.ops.row import Row
+from gt.ops.sharding import rule_of
 
 GROUPS = (
     *(elementwise, logic, activations, reductions, shaping, indexing, products),
     *(convolution, normalization, losses, training, creation),
 )
 
-TABLE: dict[str, Row] = {row.name: row for group in GROUPS for row in group.ROWS}
+TABLE: dict[str, Row] = {
+    row.name: dataclasses.replace(row, sharding=rule_of(row)) for group in GROUPS for row in group.ROWS
+}

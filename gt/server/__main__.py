@@ -3,6 +3,7 @@
 import argparse
 
 from gt import command_line
+from gt.dispatcher.policy import SHARD_THRESHOLD
 from gt.errors import ConnectionLost
 from gt.server.server import Server
 from gt.transport import shared_memory
@@ -22,11 +23,31 @@ def main() -> None:
         "whoever can reach the port can use the workers, and read what passes)",
     )
     parser.add_argument("--expect-workers", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--no-sharding",
+        action="store_true",
+        help="keep all tensors of a client on one worker, however many there are",
+    )
+    parser.add_argument(
+        "--shard-threshold",
+        type=int,
+        default=SHARD_THRESHOLD,
+        metavar="N",
+        help="with several workers, split tensors from so many elements on (default %(default)s)",
+    )
     options = command_line.parse(parser)
     shared_memory.sweep_all()
     try:
         owned = options.parent is not None
-        server = Server(options.address, options.expect_workers, options.modifiers, options.report, owned)
+        server = Server(
+            options.address,
+            options.expect_workers,
+            options.modifiers,
+            options.report,
+            owned,
+            enable_sharding=not options.no_sharding,
+            shard_threshold=options.shard_threshold,
+        )
     except ConnectionLost as error:
         command_line.fail(str(error))
     try:

@@ -11,8 +11,9 @@ import numpy as np
 from gt.dispatcher import Dispatcher
 from gt.dispatcher.fair_share import Chunk
 from gt.errors import ProtocolError
+from gt.transport.assembly import Assembly
 from gt.transport.modifiers import StreamModifier
-from gt.transport.protocol import Fetched, LocalInstruction, Upload
+from gt.transport.protocol import Fetched, Layouts, LocalInstruction, Member, Part, Upload
 from gt.worker import Worker
 
 
@@ -25,6 +26,8 @@ class LocalWorker:
         self.name = worker.name
         self.forget = worker.forget
         self.closing = False
+        self.member: Member | None = None
+        self.memory_limit = 0
 
     def send(self, sequence: int, chunk: Chunk) -> None:
         """Carry out instructions."""
@@ -40,6 +43,13 @@ class LocalWorker:
             self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data, outcome.marks)
             raise
         self._dispatcher.done(sequence, outcome.seconds, outcome.failed, outcome.data, outcome.marks)
+
+    def meet(self, epoch: int, members: dict[str, Member]) -> None:
+        """It is alone."""
+
+    def ask_specs(self, client: str) -> None:
+        """Say what it has of a client."""
+        self._dispatcher.specs(client, *self.worker.specs(client))
 
 
 class LocalServer:
@@ -63,6 +73,7 @@ class LocalConnection:
     def __init__(self, server: LocalServer) -> None:
         self.server = server
         self._replies: dict[int, Fetched] = {}
+        self._assembly = Assembly()
         self.sent = 0
         self.name = server.dispatcher.connect(self)
 
@@ -82,7 +93,7 @@ class LocalConnection:
 
     def wait(self, request: int) -> Fetched:
         """The answer to a GetData that was sent."""
-        request, array, error = self._replies.pop(request)
+        request, array, error, _ = self._replies.pop(request)
         # The worker's own memory: the user gets a copy.
         return Fetched(request, None if array is None else array.copy(), error)
 
@@ -93,6 +104,11 @@ class LocalConnection:
     def get_dispatcher_stats(self) -> dict[str, Any]:
         """The dispatcher's statistics."""
         return self.server.dispatcher.get_stats()
+
+    def get_layouts(self, tensor: int) -> Layouts:
+        """Where a tensor lies."""
+        found = self.server.dispatcher.layouts(self.name, tensor)
+        return Layouts(0, *(found or ((), [], "it is not known yet")))
 
     def after_fork(self) -> bool:
         """In a forked child: this process has its own copy of everything, and goes on with it."""
@@ -114,11 +130,13 @@ class LocalConnection:
 
     def data(self, reply: Fetched) -> None:
         """Data that was asked for."""
-        self._replies[reply.request] = reply
+        whole = self._assembly.add(reply)
+        if whole is not None:
+            self._replies[reply.request] = whole
 
-    def failed(self, request: int, error: str) -> None:
+    def failed(self, request: int, error: str, part: Part | None = None) -> None:
         """Data that was asked for, and cannot be had."""
-        self._replies[request] = Fetched(request, None, error)
+        self.data(Fetched(request, None, error, part))
 
     def refused(self, error: str) -> None:
         """It is not served any more."""

@@ -22,15 +22,20 @@ class LocalProcesses:
         engine: str = "pytorch",
         dispatcher_modifiers: Sequence[str] = (),
         worker_modifiers: Sequence[str] = (),
+        enable_sharding: bool = True,
+        shard_threshold: int | None = None,
+        threads: int | None = None,
     ) -> None:
         # A socket's path has a hundred characters at the most; that of temporary files may have more.
         roomy = len(tempfile.gettempdir()) < 60
         self._folder = Path(tempfile.mkdtemp(prefix="gt-", dir=None if roomy else "/tmp"))
         self.address = f"ipc://{self._folder}/server"
         common = ["--address", self.address, "--parent", str(os.getpid())]
-        threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // workers))
+        each = threads or int(os.environ.get("OMP_NUM_THREADS", 0)) or max(1, (os.cpu_count() or 1) // workers)
         server = [*common, "--expect-workers", str(workers), *_flags(dispatcher_modifiers)]
-        worker = [*common, "--engine", engine, "--threads", threads, *_flags(worker_modifiers)]
+        server += [] if enable_sharding else ["--no-sharding"]
+        server += [] if shard_threshold is None else ["--shard-threshold", str(shard_threshold)]
+        worker = [*common, "--engine", engine, "--threads", str(each), *_flags(worker_modifiers)]
         self._processes = [self._start("gt.server", *server)]
         self._processes += [self._start("gt.worker", *worker) for _ in range(workers)]
 

@@ -14,6 +14,7 @@ from zmq.utils.monitor import recv_monitor_message
 from gt import config
 from gt.dispatcher import Dispatcher
 from gt.dispatcher.fair_share import Chunk
+from gt.dispatcher.policy import SHARD_THRESHOLD, Policy
 from gt.errors import ConnectionLost, ProtocolError
 from gt.transport import protocol, shared_memory
 from gt.transport.connection import configure, endpoint, readable
@@ -63,9 +64,9 @@ class ClientPeer(Peer):
         message, frame = reply
         self.post(message, () if frame is None else (frame,))
 
-    def failed(self, request: int, error: str) -> None:
-        """Data that was asked for, and cannot be had."""
-        self.post(protocol.Data(request, None, error))
+    def failed(self, request: int, error: str, part: protocol.Part | None = None) -> None:
+        """Data that was asked for, or a part of it, and cannot be had."""
+        self.post(protocol.Data(request, None, error, part))
 
     def refused(self, error: str) -> None:
         """It is not served any more."""
@@ -74,6 +75,19 @@ class ClientPeer(Peer):
 
 class WorkerPeer(Peer):
     """A worker; the dispatcher's link to it."""
+
+    def __init__(self, server: "Server", identity: bytes, hello: protocol.WorkerHello) -> None:
+        super().__init__(server, identity, hello)
+        self.member = protocol.Member(hello.address, hello.token) if hello.address else None
+        self.memory_limit = hello.memory_limit
+
+    def meet(self, epoch: int, members: dict[str, protocol.Member]) -> None:
+        """Tell it who the workers are from now on."""
+        self.post(protocol.Mesh(epoch, members))
+
+    def ask_specs(self, client: str) -> None:
+        """Ask what it has of a client."""
+        self.post(protocol.GetSpecs(client))
 
     def send(self, sequence: int, chunk: Chunk) -> None:
         """Have instructions carried out."""
@@ -98,8 +112,11 @@ class Server:
         modifiers: Sequence[StreamModifier] = (),
         report: Callable[[str], None] = config.verbose,
         owned: bool = False,
+        enable_sharding: bool = True,
+        shard_threshold: int = SHARD_THRESHOLD,
+        policy: Policy | None = None,
     ) -> None:
-        self.dispatcher = Dispatcher(modifiers)
+        self.dispatcher = Dispatcher(modifiers, enable_sharding, shard_threshold, policy)
         self.address = address
         self._report = report
         self._owned = owned
@@ -118,6 +135,8 @@ class Server:
         """Shared memory of peers that left, and may not have ended yet."""
         self._worker_names = (f"worker_{n}" for n in itertools.count())
         self._stats: list[_StatsQuestion] = []
+        self._layouts: list[tuple[ClientPeer, int, int]] = []
+        """Questions of where a tensor lies that have no answer yet."""
         self._requests = itertools.count()
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
@@ -153,6 +172,8 @@ class Server:
                 self._drop(self._overflowing.pop(), "it does not read what it asked for")
             if self._stats:
                 self._answer_stats()
+            if self._layouts:
+                self._answer_layouts()
             if time.monotonic() > next_tick:
                 next_tick = time.monotonic() + TICK_SECONDS
                 if not alive():
@@ -266,17 +287,20 @@ class Server:
             case protocol.Batch(sequence, instructions, returned):
                 if len(instructions) > protocol.MAX_INSTRUCTIONS:
                     raise ProtocolError(f"a batch of {len(instructions)} instructions")
-                if len(self.dispatcher.sessions[peer.name].queue) > MAX_QUEUED:
+                session = self.dispatcher.sessions[peer.name]
+                if len(session.queue) + len(session.raw) > MAX_QUEUED:
                     raise ProtocolError("it sends without waiting for acknowledgements")
-                share = self.dispatcher.sessions[peer.name].share
-                worker = self.dispatcher.workers.get(share.worker) if share else None
-                if isinstance(worker, WorkerPeer):
-                    worker.returned += returned
+                for worker in self.dispatcher.workers.values() if returned else ():
+                    if isinstance(worker, WorkerPeer) and worker.memory:
+                        worker.returned += [name for name in returned if name.startswith(worker.memory)]
                 self.dispatcher.receive(peer.name, sequence, instructions, frames)
             case protocol.FollowLog(path):
                 if not self._owned:
                     raise ProtocolError("only a program's own server takes its log from it")
                 os.environ["GT_INSTRUCTION_LOG"] = path or ""
+            case protocol.GetLayout(request, tensor):
+                self._layouts.append((peer, request, tensor))
+                self._answer_layouts()
             case protocol.GetStats(request):
                 self._stats.append(_StatsQuestion(peer, request))
             case protocol.Bye():
@@ -288,8 +312,8 @@ class Server:
         match message:
             case protocol.Done(sequence, seconds, failed, data, returned, marks):
                 client = self.dispatcher.client_of(sequence)
-                if isinstance(client, ClientPeer):
-                    client.returned += returned
+                if isinstance(client, ClientPeer) and returned:
+                    client.returned += self.dispatcher.sessions[client.name].released(returned)
                 replies = []
                 for one in data:
                     frame = None
@@ -299,6 +323,8 @@ class Server:
                         one = msgspec.structs.replace(one, array=moved)
                     replies.append(_Reply(one, frame))
                 self.dispatcher.done(sequence, seconds, failed, replies, marks)
+            case protocol.Specs(client, tensors, failures):
+                self.dispatcher.specs(client, tensors, failures)
             case protocol.WorkerStats(request, stats):
                 for question in self._stats:
                     question.answer(peer.name, request, stats)
@@ -346,11 +372,23 @@ class Server:
 
     # --- statistics ---
 
+    def _answer_layouts(self) -> None:
+        waiting, self._layouts = self._layouts, []
+        for peer, request, tensor in waiting:
+            if peer.identity not in self._peers:
+                continue
+            found = self.dispatcher.layouts(peer.name, tensor)
+            if found is None:
+                self._layouts.append((peer, request, tensor))
+            else:
+                peer.post(protocol.Layouts(request, *found))
+
     def _answer_stats(self) -> None:
         """Ask the workers once a client's earlier work is handed out; answer when all have answered."""
         for question in list(self._stats):
             session = self.dispatcher.sessions[question.peer.name]
-            if question.asked is None and (not session.queue or session.share is None):
+            waits = not session.idle and (session.share is not None or session.sharding is not None)
+            if question.asked is None and not (waits and self.dispatcher.workers):
                 question.asked = next(self._requests)
                 question.workers = set(self.dispatcher.workers)
                 for worker in self.dispatcher.workers.values():

@@ -8,10 +8,13 @@ from gt.ops import TABLE
 from gt.transport import protocol
 from gt.transport.protocol import (
     CreateTensor,
+    Exchange,
     GetData,
     LocalInstruction,
     Lost,
     Op,
+    ShardOp,
+    Signal,
     Site,
     Upload,
     WorkerHotPathEnd,
@@ -42,7 +45,9 @@ def _without_data(instruction: LocalInstruction) -> LocalInstruction | Described
     if isinstance(instruction, Upload | CreateTensor):
         array = instruction.array
         dtype = array.dtype if isinstance(array.dtype, str) else array.dtype.name
-        return Described(instruction.result, array.shape, dtype, array.nbytes)
+        part = instruction.part if isinstance(instruction, CreateTensor) else None
+        shape = array.shape if part is None else part.shape
+        return Described(instruction.result, shape, dtype, array.nbytes)
     return instruction
 
 
@@ -66,6 +71,18 @@ def describe(instruction: LocalInstruction | Described, physical: str) -> tuple[
             return "CreateTensor", f"tensor_id={physical}{result}", f"shape={_field(shape)} dtype={dtype}"
         case GetData(request, tensor):
             return "GetData", f"tensor_id={physical}{tensor}", f"request={request}"
+        case ShardOp(tensor, count, axis, start, stop, result):
+            rest = f"input={physical}{tensor} num_shards={count} axis={axis} start={start} stop={stop}"
+            return "ShardOp", f"result={physical}{result}", rest
+        case Exchange():
+            rest = (
+                f"input={physical}{instruction.tensor} shape={_field(instruction.shape)} "
+                f"from={instruction.source} to={instruction.target} number={instruction.number}"
+            )
+            return instruction.kind, f"result={physical}{instruction.result}", rest
+        case Signal(tensor, name, layout, workers):
+            where = f"layout={layout} workers={_field(workers) if workers else 'all'}"
+            return "Signal", f"tensor_id={physical}{tensor}", f"signal={name} {where}"
         case Site(number, where):
             return "Site", f"site={number}", f"at={where}"
         case WorkerHotPathStart(sequence):

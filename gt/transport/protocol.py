@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 
 from gt.ops.dtypes import ITEMSIZE
+from gt.transport.layouts import Placement, Replicated, Sharded
 
-VERSION = 1
+VERSION = 2
 """Both ends must speak the same one. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
@@ -82,6 +83,22 @@ class CreateTensor(msgspec.Struct, frozen=True, tag=2, array_like=True, gc=False
 
     result: int
     array: ArrayData
+    part: "Part | None" = None
+    """If not all of it is wanted: which part."""
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A part of a tensor: where it begins, its own shape, that of the whole, and how many parts there are."""
+
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+    whole: tuple[int, ...]
+    count: int
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        """Where it is in the whole."""
+        return tuple(slice(a, a + n) for a, n in zip(self.start, self.shape, strict=True))
 
 
 class GetData(msgspec.Struct, frozen=True, tag=3, array_like=True, gc=False):
@@ -89,6 +106,8 @@ class GetData(msgspec.Struct, frozen=True, tag=3, array_like=True, gc=False):
 
     request: int
     tensor: int
+    part: Part | None = None
+    """If the worker has only a part: which. The reply says so too."""
 
 
 class Site(msgspec.Struct, frozen=True, tag=4, array_like=True, gc=False):
@@ -105,13 +124,89 @@ class Lost(msgspec.Struct, frozen=True, tag=5, array_like=True, gc=False):
     error: str
 
 
-class WorkerHotPathStart(msgspec.Struct, frozen=True, tag=6, array_like=True, gc=False):
+class Signal(msgspec.Struct, frozen=True, tag=6, array_like=True, gc=False):
+    """The user wants this tensor, which the next instruction makes, to lie so."""
+
+    tensor: int
+    name: str
+    """What the user calls the signal."""
+    layout: Replicated | Sharded
+    workers: tuple[int, ...] = ()
+    """Over which workers, by number; none for all."""
+
+
+class ShardOp(msgspec.Struct, frozen=True, tag=7, array_like=True, gc=False):
+    """`TENSOR[result] := ` the part of a tensor that is this worker's; all of it is here already."""
+
+    tensor: int
+    num_shards: int
+    axis: int = 0
+    start: int = 0
+    stop: int = 0
+    result: int = -1
+
+
+class Exchange(msgspec.Struct, frozen=True, tag=8, array_like=True, gc=False):
+    """`TENSOR[result] := TENSOR[tensor]`, laid out otherwise: workers send each other what they lack.
+
+    Every worker of both meshes gets the same instruction, in the same order among all exchanges, and works
+    out by itself what to send and what to wait for. One whose input failed says so to those who wait.
+    """
+
+    kind: str
+    """What the tape calls it: one of KINDS."""
+    number: int
+    tensor: int
+    result: int
+    shape: tuple[int, ...]
+    dtype: str
+    source: Placement
+    target: Placement
+    epoch: int = 0
+    """Which workers are meant by their names: those of this epoch."""
+
+
+KINDS = ("AllGather", "ReduceScatter", "AllReduce", "AllToAll", "Move", "Reduce")
+"""The kinds of exchange: parts to all; terms to parts; terms to all; parts to other parts; to other workers;
+terms to other workers."""
+
+
+class Placed(NamedTuple):
+    """An instruction for some workers, the same or another for each. Never travels as such."""
+
+    workers: tuple[str, ...]
+    each: "tuple[Instruction | Upload, ...]"
+
+
+def MatmulOp(left: int, right: int, result: int, site: int = 0) -> Op:
+    """`TENSOR[result] := TENSOR[left] @ TENSOR[right]`."""
+    return Op(result, "matmul", (left, right), None, site)
+
+
+def ReduceOp(
+    tensor: int,
+    result: int,
+    number: int,
+    spec: tuple[tuple[int, ...], str],
+    source: Placement,
+    target: Placement,
+    epoch: int = 0,
+) -> Exchange:
+    """`TENSOR[result] := ` the sum (or what the layout says) of the terms that workers have."""
+    if source.workers != target.workers:
+        kind = "Reduce"
+    else:
+        kind = "AllReduce" if target.whole else "ReduceScatter"
+    return Exchange(kind, number, tensor, result, *spec, source, target, epoch)
+
+
+class WorkerHotPathStart(msgspec.Struct, frozen=True, tag=9, array_like=True, gc=False):
     """What follows is expected to be this sequence, which was seen before."""
 
     sequence: str
 
 
-class WorkerHotPathEnd(msgspec.Struct, frozen=True, tag=7, array_like=True, gc=False):
+class WorkerHotPathEnd(msgspec.Struct, frozen=True, tag=10, array_like=True, gc=False):
     """Here the sequence ends: all of it came, or something else did."""
 
     sequence: str
@@ -132,7 +227,7 @@ class Upload(NamedTuple):
 FreeTensor = int
 """A bare number: the client will not use this tensor again. Half of all instructions are this one."""
 
-Instruction = FreeTensor | Op | CreateTensor | GetData | Site | Lost
+Instruction = FreeTensor | Op | CreateTensor | GetData | Site | Lost | Signal | ShardOp | Exchange
 """What travels."""
 
 LocalInstruction = Instruction | Upload | Mark
@@ -148,6 +243,7 @@ class Data(msgspec.Struct, frozen=True, tag=10, array_like=True):
     request: int
     array: ArrayData | None
     error: str | None = None
+    part: Part | None = None
 
 
 class Fetched(NamedTuple):
@@ -156,6 +252,7 @@ class Fetched(NamedTuple):
     request: int
     array: np.ndarray | None
     error: str | None = None
+    part: Part | None = None
 
     @property
     def nbytes(self) -> int:
@@ -190,6 +287,15 @@ class Welcome(msgspec.Struct, frozen=True, tag=13, array_like=True):
     name: str
     shared_memory: bool
     """Whether both sides see the same shared memory."""
+
+
+class Layouts(msgspec.Struct, frozen=True, tag=15, array_like=True):
+    """Where a tensor lies: its placements, the first one its own, others copies; or why it is nowhere."""
+
+    request: int
+    shape: tuple[int, ...]
+    placements: list[Placement]
+    error: str | None = None
 
 
 class Stats(msgspec.Struct, frozen=True, tag=14, array_like=True):
@@ -236,6 +342,13 @@ class Bye(msgspec.Struct, frozen=True, tag=23, array_like=True):
     """The client leaves; nothing it holds is needed any more."""
 
 
+class GetLayout(msgspec.Struct, frozen=True, tag=25, array_like=True):
+    """Ask where a tensor lies."""
+
+    request: int
+    tensor: int
+
+
 class FollowLog(msgspec.Struct, frozen=True, tag=24, array_like=True):
     """Write the tape to this file from now on, or to none. Only of a server that is the program's own."""
 
@@ -255,6 +368,40 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
     name: str
     """What it wants to be called; empty to be given a name."""
     engine: str
+    address: str = ""
+    """Where other workers reach it."""
+    token: str = ""
+    """What they have to show."""
+    memory_limit: int = 0
+    """How many bytes its tensors may take; 0 if it does not say."""
+
+
+class Mesh(msgspec.Struct, frozen=True, tag=36, array_like=True):
+    """Who the workers are from now on, and how they are reached. Its number only grows: it is an epoch."""
+
+    epoch: int
+    members: "dict[str, Member]"
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """A worker, as others need to know it."""
+
+    address: str
+    token: str
+
+
+class GetSpecs(msgspec.Struct, frozen=True, tag=37, array_like=True):
+    """Ask a worker for the shapes and dtypes of what it holds of a client."""
+
+    client: str
+
+
+class Specs(msgspec.Struct, frozen=True, tag=38, array_like=True):
+    """The shape and dtype of every tensor of a client, and what failed."""
+
+    client: str
+    tensors: dict[int, tuple[tuple[int, ...], str]]
+    failed: dict[int, str]
 
 
 class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
@@ -301,12 +448,12 @@ class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
     stats: dict[str, Any]
 
 
-FromClient = Hello | Batch | GetStats | FollowLog | Bye
-ToClient = Welcome | Ack | Data | Stats | Refused
-FromWorker = WorkerHello | Done | WorkerStats | Bye
-ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | Refused
+FromClient = Hello | Batch | GetStats | GetLayout | FollowLog | Bye
+ToClient = Welcome | Ack | Data | Stats | Layouts | Refused
+FromWorker = WorkerHello | Done | WorkerStats | Specs | Bye
+ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Mesh | Refused
 
 encode = msgspec.msgpack.Encoder().encode
-decode_by_server = msgspec.msgpack.Decoder(FromClient | WorkerHello | Done | WorkerStats).decode
+decode_by_server = msgspec.msgpack.Decoder(FromClient | WorkerHello | Done | WorkerStats | Specs).decode
 decode_by_client = msgspec.msgpack.Decoder(ToClient).decode
 decode_by_worker = msgspec.msgpack.Decoder(ToWorker).decode

@@ -2,12 +2,23 @@
 
 import argparse
 import os
+import re
 
 from gt import command_line
 from gt.errors import ConnectionLost
 from gt.worker.engine.base import ENGINES
 from gt.worker.process import WorkerProcess
 from gt.worker.worker import Worker
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _bytes(text: str) -> int:
+    """A size in bytes: 1000000, 512MB, 1.5GB."""
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"a size is a number and a unit, as in 512MB, and this is {text!r}")
+    return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 def main() -> None:
@@ -21,6 +32,7 @@ def main() -> None:
     add("--engine", choices=sorted(ENGINES), default="pytorch", help="what computes (default %(default)s)")
     add("--id", default="", metavar="NAME", help="its name (default: worker_0, worker_1, ...)")
     add("--threads", type=int, metavar="N", help="how many threads an op may use (default: all cores)")
+    add("--memory", type=_bytes, default=0, metavar="SIZE", help="how much its tensors may take, as in 4GB")
     add(
         "--timeout",
         type=float,
@@ -33,7 +45,7 @@ def main() -> None:
         # Read by the libraries when they are loaded, which is later.
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ[variable] = str(options.threads)
-    worker = Worker(options.id, options.engine, modifiers=options.modifiers)
+    worker = Worker(options.id, options.engine, modifiers=options.modifiers, memory_limit=options.memory)
     try:
         WorkerProcess(worker, options.address, options.timeout, options.report).run(options.alive)
     except KeyboardInterrupt:

@@ -3,12 +3,16 @@ was restarted."""
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from gt.errors import ConnectionLost
+import numpy as np
+
+from gt.errors import ConnectionLost, WorkerError
 from gt.transport import arrays, protocol
 from gt.transport.connection import Link
+from gt.transport.peers import Peers, own_place
 from gt.transport.protocol import CreateTensor, Upload
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.worker import Worker
@@ -29,6 +33,9 @@ class WorkerProcess:
         self._report = report
         self._memory = SharedMemory()
         self._welcome: protocol.Welcome | None = None
+        self._peers = worker.peers = Peers(own_place(address))
+        self._backlog: deque[tuple[protocol.ToWorker, list[Any]]] = deque()
+        """What has arrived and is still to be done: while waiting for other workers, more arrives."""
 
     def run(self, alive: Callable[[], bool]) -> None:
         """Serve until interrupted, until `alive` says no, or until no server answers for too long."""
@@ -47,14 +54,18 @@ class WorkerProcess:
                         deadline, again = time.monotonic() + self._timeout, True
                 finally:
                     link.close()
+                    self._backlog.clear()
+                    self._peers.forget_all()
                     for client in list(self.worker.spaces):
                         self._forget(client)
         finally:
+            self._peers.close()
             self._memory.close()
 
     def _join(self, link: Link, alive: Callable[[], bool], deadline: float, again: bool) -> bool:
         """Ask to be let in; False to try anew."""
         self._welcome = None
+        self._peers.look = lambda: self._look(link)
         link.send(
             protocol.WorkerHello(
                 protocol.VERSION,
@@ -63,6 +74,9 @@ class WorkerProcess:
                 self._memory.prefix,
                 self._asked_name,
                 self.worker.engine_name,
+                self._peers.address,
+                self._peers.token,
+                self.worker.memory_limit,
             )
         )
 
@@ -84,7 +98,7 @@ class WorkerProcess:
                 return False
             raise ConnectionLost(f"the server at {self.address} refused this worker: {error}") from None
         assert self._welcome is not None
-        self.worker.name = self._welcome.name
+        self.worker.name = self._peers.name = self._welcome.name
         self._report(f"{self.worker.name} ({self.worker.engine_name}) is ready, working for {self.address}")
         # Now, so that the first op does not wait for it.
         _ = self.worker.engine
@@ -101,19 +115,39 @@ class WorkerProcess:
                 if not alive():
                     return
 
-    def _take_in(self, link: Link) -> None:
+    def _receive(self, link: Link) -> None:
+        """Take in what has arrived. News of who is there counts at once; the rest is done in order."""
         for payload, frames in link.receive():
-            match protocol.decode_by_worker(payload):
+            message = protocol.decode_by_worker(payload)
+            if isinstance(message, protocol.Mesh):
+                self._peers.meet(message.epoch, message.members)
+            else:
+                self._backlog.append((message, frames))
+
+    def _look(self, link: Link) -> None:
+        """While waiting for another worker: is it still there, and is the server?"""
+        self._receive(link)
+        if link.lost is not None:
+            raise WorkerError(f"an exchange between workers was broken off: {link.lost}")
+
+    def _take_in(self, link: Link) -> None:
+        self._receive(link)
+        while self._backlog:
+            message, frames = self._backlog.popleft()
+            match message:
                 case protocol.Work() as work:
                     self._work(link, work, [frame.buffer for frame in frames])
                 case protocol.ForgetClient(client):
                     self._forget(client)
                 case protocol.GetWorkerStats(request):
                     link.send(protocol.WorkerStats(request, self.worker.get_stats()))
+                case protocol.GetSpecs(client):
+                    link.send(protocol.Specs(client, *self.worker.specs(client)))
                 case protocol.Welcome() as welcome:
                     self._welcome = welcome
                 case protocol.Refused(error):
                     raise Refused(error)
+            self._receive(link)
 
     def _work(self, link: Link, work: protocol.Work, buffers: list[memoryview]) -> None:
         self._memory.take_back(work.returned)
@@ -130,9 +164,12 @@ class WorkerProcess:
         memory = self._memory if work.shared_memory else None
         data = [
             protocol.Data(
-                request, None if array is None else arrays.pack(array, frames, memory, work.client), error
+                request,
+                None if array is None else arrays.pack(array, frames, memory, work.client),
+                error,
+                part,
             )
-            for request, array, error in outcome.data
+            for request, array, error, part in outcome.data
         ]
         returned = self._memory.done_with(work.client)
         link.send(
@@ -144,7 +181,10 @@ class WorkerProcess:
 
     def _unpack(self, instruction: CreateTensor, buffers: list[memoryview], client: str) -> Any:
         try:
-            return Upload(instruction.result, arrays.unpack(instruction.array, buffers, self._memory, client))
+            array = arrays.unpack(instruction.array, buffers, self._memory, client)
+            if instruction.part is not None:
+                array = np.array(array[instruction.part.place])  # a copy: others use the rest
+            return Upload(instruction.result, array)
         except Exception as error:  # noqa: BLE001 - anybody's message: whatever is wrong with it fails this tensor
             return protocol.Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")
 

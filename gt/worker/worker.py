@@ -4,12 +4,16 @@ import functools
 import os
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from gt import config
+from gt.errors import WorkerError
 from gt.transport import modifiers as streams
 from gt.transport.describe import debug
 from gt.transport.protocol import (
+    Exchange,
     Failed,
     Fetched,
     GetData,
@@ -17,13 +21,19 @@ from gt.transport.protocol import (
     Lost,
     Mark,
     Op,
+    ShardOp,
     Site,
     Upload,
     WorkerHotPathStart,
 )
 from gt.worker.engine.base import Engine, attributes, load_engine
+from gt.worker.exchange import exchange, poison
 from gt.worker.hotpath_detector import HotPathDetector
 from gt.worker.hotpaths import HotPaths
+from gt.worker.memory import Checked, Limit, Values, dtype_name
+
+if TYPE_CHECKING:
+    from gt.transport.peers import Peers
 
 
 class Outcome(NamedTuple):
@@ -69,13 +79,21 @@ class Worker:
         engine: str = "pytorch",
         backend: str | None = None,
         modifiers: Sequence[streams.StreamModifier] = (),
+        memory_limit: int = 0,
     ) -> None:
         self.name = name
+        self.memory_limit = memory_limit
+        """How many bytes tensors may take; 0 for no limit but the machine's."""
+        self._limit = Limit(name, memory_limit) if memory_limit else None
         self.engine_name = backend or engine
         self.modifiers = list(modifiers)
         self.spaces: dict[str, Space] = {}
         self.total_instructions = 0
         self._hot = self.engine_name == "pytorch" and config.auto_compile()
+        self.peers: Peers | None = None
+        """The way to other workers, if there are any."""
+        self._exchanged: set[int] = set()
+        """Exchanges of the instructions at hand that this worker has taken part in."""
 
     @functools.cached_property
     def engine(self) -> Engine:
@@ -87,12 +105,6 @@ class Worker:
     def hot_paths(self) -> HotPaths:
         """What is known of how to run what clients repeat."""
         return HotPaths(self.engine)
-
-    def _space(self, client: str) -> Space:
-        space = self.spaces.get(client)
-        if space is None:
-            space = self.spaces[client] = Space(HotPathDetector() if self._hot else None)
-        return space
 
     @property
     def loaded(self) -> bool:
@@ -111,8 +123,11 @@ class Worker:
                 _ = self.engine
             except Exception as error:  # noqa: BLE001 - an engine that is not installed fails every op
                 why = self._message("loading the engine", error)
+                for order in instructions:
+                    if isinstance(order, Exchange) and self.peers is not None:
+                        poison(order, why, self.peers)
                 return Outcome(
-                    [], [Fetched(i.request, None, why) for i in instructions if type(i) is GetData], 0
+                    [], [Fetched(i.request, None, why, i.part) for i in instructions if type(i) is GetData], 0
                 )
         if self.modifiers:
             instructions = streams.through(self.modifiers, instructions)
@@ -202,6 +217,9 @@ class Worker:
         """One instruction after the other."""
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
+        if self._limit is not None:
+            run = self._limit.checked(run)
+            functions = Checked(run)
         instruction: Any
         for instruction in instructions:
             kind = type(instruction)
@@ -224,6 +242,8 @@ class Worker:
                 data.append(self._get(space, instruction))
             elif kind is Upload:
                 try:
+                    if self._limit is not None:
+                        self._limit.check(instruction.array.nbytes)
                     values[instruction.result] = self.engine.put(instruction.array)
                 except Exception as error:  # noqa: BLE001 - as above
                     array = instruction.array
@@ -231,8 +251,20 @@ class Worker:
                     failed.append(self._failed(space, instruction.result, what, error))
             elif kind is Site:
                 space.sites[instruction.number] = instruction.where
+            elif kind is Exchange:
+                self._exchange(space, instruction, failed)
+            elif kind is ShardOp:
+                self._shard(space, instruction, failed)
             elif kind is Lost:
                 space.failures.update(dict.fromkeys(instruction.tensors, instruction.error))
+
+    def _space(self, client: str) -> Space:
+        space = self.spaces.get(client)
+        if space is None:
+            space = self.spaces[client] = Space(HotPathDetector() if self._hot else None)
+            if self._limit is not None:
+                space.values = Values(self._limit, lambda value: self.engine.nbytes(value))
+        return space
 
     def abort(self, client: str, instructions: Sequence[LocalInstruction], why: str) -> Outcome:
         """Settle instructions whose execution was broken off: what was not made has failed."""
@@ -250,16 +282,75 @@ class Worker:
             elif isinstance(instruction, Op | Upload) and instruction.result not in space.values:
                 space.failures.setdefault(instruction.result, why)
                 failed.append(Failed(instruction.result, why))
+            elif isinstance(instruction, Exchange):
+                if instruction.number not in self._exchanged and self.peers is not None:
+                    poison(instruction, why, self.peers)
+                if instruction.result not in space.values:
+                    space.failures.setdefault(instruction.result, why)
             elif isinstance(instruction, GetData):
-                data.append(Fetched(instruction.request, None, why))
+                data.append(Fetched(instruction.request, None, why, instruction.part))
+        self._exchanged.clear()
         return Outcome(failed, data, 0.0)
+
+    def _exchange(self, space: Space, order: Exchange, failed: list[Failed]) -> None:
+        """Take part in an exchange, also if there is nothing to give: others wait."""
+        self._exchanged.add(order.number)
+        peers = self.peers
+        try:
+            if peers is None:
+                raise RuntimeError("this worker knows no others")
+            own = error = None
+            if peers.name in order.source.workers:
+                value = space.values.get(order.tensor)
+                error = space.failures.get(
+                    order.tensor, f"Tensor not found: there is no tensor {order.tensor}"
+                )
+                own = None if value is None else self.engine.get(value)
+            result = exchange(order, own, error, peers)
+            if result is not None:
+                if self._limit is not None:
+                    self._limit.check(result.nbytes)
+                space.values[order.result] = self.engine.put(result)
+        except WorkerError as cause:
+            space.failures[order.result] = str(cause)
+            failed.append(Failed(order.result, str(cause)))
+        except Exception as error:  # noqa: BLE001 - as above
+            failed.append(self._failed(space, order.result, order.kind, error))
+
+    def _own(self, space: Space, order: Exchange) -> tuple[np.ndarray | None, str | None]:
+        """What this worker has to give, or why it has nothing."""
+        if order.tensor not in space.values:
+            missing = f"Tensor not found: there is no tensor {order.tensor}"
+            return None, space.failures.get(order.tensor, missing)
+        try:
+            array = self.engine.get(space.values[order.tensor])
+            index = order.source.workers.index(self.name)
+            wanted = order.source.local_shape(index, order.shape)
+            if array.shape == wanted and array.dtype.name == order.dtype:
+                return array, None
+            return (
+                None,
+                f"{order.kind} on {self.name}: {array.dtype}{list(array.shape)} is not {list(wanted)}",
+            )
+        except Exception as error:  # noqa: BLE001 - as above; and the others must learn of it
+            return None, self._message(order.kind, error)
+
+    def _shard(self, space: Space, order: ShardOp, failed: list[Failed]) -> None:
+        """Keep a part of what is here in whole."""
+        index: list[Any] = [*[[0, 1 << 62, 1]] * order.axis, [order.start, order.stop, 1]]
+        op = Op(order.result, "getitem", (order.tensor,), {"index": index}, -1)
+        try:
+            space.values[order.result] = self.engine.run("getitem", [space.values[order.tensor]], op.attrs)
+        except Exception as error:  # noqa: BLE001 - as above
+            failed.append(self._op_failed(space, op, error))
 
     def _get(self, space: Space, instruction: GetData) -> Fetched:
         try:
-            return Fetched(instruction.request, self.engine.get(space.values[instruction.tensor]))
+            array = self.engine.get(space.values[instruction.tensor])
+            return Fetched(instruction.request, array, None, instruction.part)
         except Exception as error:  # noqa: BLE001 - as above
             cause = space.failures.get(instruction.tensor) or self._message("giving out data", error)
-            return Fetched(instruction.request, None, cause)
+            return Fetched(instruction.request, None, cause, instruction.part)
 
     def _op_failed(self, space: Space, instruction: Op, error: Exception) -> Failed:
         """Put a failure in place of an op's result: an input's, if one had failed already."""
@@ -283,9 +374,20 @@ class Worker:
     def _message(self, what: str, error: Exception) -> str:
         return f"{what} failed on {self.name} ({self.engine_name}): {type(error).__name__}: {error}"
 
+    def specs(self, client: str) -> tuple[dict[int, tuple[tuple[int, ...], str]], dict[int, str]]:
+        """The shape and dtype of each of a client's tensors, and what failed and why."""
+        space = self.spaces.get(client)
+        if space is None:
+            return {}, {}
+        known = {number: (tuple(value.shape), dtype_name(value)) for number, value in space.values.items()}
+        return known, dict(space.failures)
+
     def forget(self, client: str) -> None:
         """Drop everything of a client."""
-        self.spaces.pop(client, None)
+        space = self.spaces.pop(client, None)
+        if space is not None and self._limit is not None:
+            for number in list(space.values):
+                space.values.pop(number, None)
 
     def get_stats(self) -> dict[str, Any]:
         """What this worker has done and what it holds."""
@@ -298,6 +400,8 @@ class Worker:
             "tensors": sum(len(space.values) + len(space.failures) for space in spaces),
             "clients": len(spaces),
         }
+        if self.peers is not None:
+            stats["peer_bytes_sent"] = self.peers.bytes_sent
         if self.loaded:
             nbytes = self.engine.nbytes
             stats["bytes"] = sum(nbytes(value) for space in spaces for value in space.values.values())

@@ -40,12 +40,12 @@ Columns = tuple[tuple[int, int], ...]
 """For each line of a call path the columns of the call: with them, it is one op wherever it is executed."""
 
 
-def here(backend: str = "triton") -> Here:
+def here(backend: str | None = None) -> Here:
     """Where the op is that is being executed: of which kernel, by which programs, in which iterations."""
-    return OPERATION_REGISTRY[backend].here()
+    return OPERATION_REGISTRY[backend or patch.running_backend()].here()
 
 
-def record(kind: type[R], backend: str = "triton", **fields: Any) -> R:
+def record(kind: type[R], backend: str | None = None, **fields: Any) -> R:
     """A record of the op that is being executed, for a callback to make: who runs it, and where."""
     now = here(backend)
     path = kernel_call_path(now.kernel)

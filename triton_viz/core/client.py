@@ -13,7 +13,7 @@ import numpy as np
 from triton_viz.core import patch
 from triton_viz.core.columns import Programs
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Op, Program, TensorInfo
+from triton_viz.core.data import Issue, Op, Program, TensorInfo
 from triton_viz.core.interrupts import let_through
 from triton_viz.core.places import Tensors
 
@@ -100,6 +100,14 @@ class Client(ABC):
 
         Where programs run one at a time that is rare: one that waits for another is run again after it.
         """
+
+    def issue_callback(self, issue: Issue) -> bool:
+        """Told of something wrong that the language itself found in the kernel; whether this client keeps it.
+
+        If one does, the kernel goes on as well as it can: what is outside a tensor is neither read nor
+        written. If none does, it is an error, and the kernel ends.
+        """
+        return False
 
     def pre_warmup_callback(self, jit_fn: Callable) -> bool:
         """Whether the kernel is to be compiled for `cfg.target` before it runs, to look at its ASM."""
@@ -203,6 +211,11 @@ class ClientManager:
         for client in self.clients.values():
             client.grid_idx_callback(programs if client.vectorized else programs.only())
 
+    def issue_callback(self, issue: Issue) -> bool:
+        """Something wrong; whether a client keeps it. Each is told, whatever the others say."""
+        kept = [client.issue_callback(issue) for client in self.clients.values()]
+        return any(kept)
+
     def discard_callback(self) -> None:
         """What was reported since is void: these programs run again."""
         for client in self.clients.values():
@@ -214,6 +227,11 @@ def tensors_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(arg, tuple | list):
         for position, member in enumerate(arg):
             yield from tensors_in(f"{name}[{position}]", member)
+    elif isinstance(arg, np.ndarray):
+        yield name, arg
+    elif isinstance(arg, dict):
+        for key, member in arg.items():
+            yield from tensors_in(f"{name}[{key!r}]", member)
     elif hasattr(arg, "base") and not hasattr(arg, "untyped_storage"):
         yield from tensors_in(name, arg.base)
     elif hasattr(arg, "untyped_storage"):

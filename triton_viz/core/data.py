@@ -38,7 +38,17 @@ class TensorInfo(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, tensor: Any) -> "TensorInfo":
-        """What a trace keeps of a torch tensor."""
+        """What a trace keeps of a tensor of torch's, or of an array of NumPy's."""
+        if isinstance(tensor, np.ndarray):
+            return cls(
+                name=name,
+                shape=tensor.shape,
+                strides=tuple(stride // max(tensor.itemsize, 1) for stride in tensor.strides),
+                dtype=tensor.dtype.name,
+                address=tensor.__array_interface__["data"][0],
+                itemsize=tensor.itemsize,
+                storage=np.lib.array_utils.byte_bounds(tensor),
+            )
         storage = tensor.untyped_storage()
         return cls(
             name=name,
@@ -61,8 +71,10 @@ class TensorInfo(msgspec.Struct, frozen=True):
         inside = np.ones(left.shape, bool)
         for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
             if self.strides[axis] and self.shape[axis] > 1:
-                index, left = np.divmod(left, self.strides[axis])
-                inside &= (index >= 0) & (index < self.shape[axis])
+                # Where a smaller stride overlaps, what is too much for this one is left to that one.
+                index = np.minimum(left // self.strides[axis], self.shape[axis] - 1)
+                left = left - index * self.strides[axis]
+                inside &= index >= 0
                 position += index * math.prod(self.shape[axis + 1 :])
         return np.where(inside & (left == 0), position, -1)
 
@@ -234,6 +246,40 @@ class Scan(Op, frozen=True, tag=True, kw_only=True):
     axis: int
     input: tuple[int, ...]
     reverse: bool = False
+
+
+class Transfer(Op, frozen=True, tag=True, kw_only=True):
+    """Elements that went from one memory of a chip to another. HBM's are loads and stores."""
+
+    source: str
+    """SBUF, PSUM, ..."""
+    destination: str
+    tensor: str
+    """What they are of, by its name in the kernel."""
+    shape: tuple[int, ...]
+    bytes: int
+
+
+class SbufEvent(Op, frozen=True, tag=True, kw_only=True):
+    """A buffer on the chip: where it was allocated, how large it is, and when it was in use.
+
+    Times count the instructions of a program, so events of one program are the lines of a timeline.
+    """
+
+    memory: str
+    """SBUF or PSUM."""
+    name: str
+    """The variable that it was assigned to."""
+    shape: tuple[int, ...]
+    dtype: str
+    partitions: int
+    bytes_per_partition: int
+    start: int
+    """The first instruction that uses it: its first write."""
+    end: int
+    """The last instruction that uses it."""
+    capacity: int
+    """The bytes that each partition of the memory has."""
 
 
 class Compute(Op, frozen=True, tag=True, kw_only=True):

@@ -133,8 +133,21 @@ def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
         yield
 
 
+_running = ["triton"]
+"""The backends of the launches that run, the innermost last: a client may launch a kernel from a callback."""
+
+
+def running_backend() -> str:
+    """The backend of the launch that runs."""
+    return _running[-1]
+
+
 @contextlib.contextmanager
 def patch_calls(backend: str, manager: "ClientManager") -> Iterator[None]:
     """While inside, kernels of this backend run on our executor, and can call each other."""
-    with OPERATION_REGISTRY[backend].patch_calls(manager):
-        yield
+    _running.append(backend)
+    try:
+        with OPERATION_REGISTRY[backend].patch_calls(manager):
+            yield
+    finally:
+        _running.pop()

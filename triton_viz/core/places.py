@@ -1,5 +1,6 @@
 """From pointers over lanes to elements of tensors: the columns of an access."""
 
+import functools
 import itertools
 from functools import cached_property
 
@@ -53,6 +54,61 @@ def elements_of(tensor: TensorInfo) -> tuple[int, int]:
         return tensor.address, tensor.address
     last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.strides, strict=True))
     return tensor.address, tensor.address + (last + 1) * tensor.itemsize
+
+
+def axes_of(tensor: TensorInfo) -> list[tuple[int, int]] | None:
+    """The strides and sizes that say where a tensor has elements, largest stride first.
+
+    Each stride is longer than all that the smaller ones reach: taking off the largest first tells whether a
+    place is an element's. None if there are no such strides.
+    """
+    axes: list[tuple[int, int]] = []
+    for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
+        if stride == 0 or size == 1:
+            continue
+        if axes and stride % axes[-1][0] == 0 and stride <= axes[-1][0] * axes[-1][1]:
+            axes[-1] = axes[-1][0], axes[-1][1] + (size - 1) * (stride // axes[-1][0])
+        else:
+            axes.append((stride, size))
+    reached = 0
+    for stride, size in axes:
+        if stride <= reached:
+            return None
+        reached += stride * (size - 1)
+    return axes[::-1]
+
+
+def is_dense(tensor: TensorInfo) -> bool:
+    """Whether every place from a tensor's first element to its last is one of its elements."""
+    axes = axes_of(tensor)
+    return axes is not None and (not axes or (len(axes) == 1 and axes[0][0] == 1))
+
+
+def are_elements(tensor: TensorInfo, places: np.ndarray) -> np.ndarray:
+    """For each distance from the first element, in elements, whether there is one; none is negative."""
+    axes = axes_of(tensor)
+    if axes is None:
+        return _elements(tensor.shape, tensor.strides)[places]
+    found = np.ones(places.shape, bool)
+    for stride, size in axes:
+        index, places = np.divmod(places, stride)
+        found &= index < size
+    return found & (places == 0)
+
+
+@functools.lru_cache(4)
+def _elements(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    """For each place from the first element to the last, whether there is one: where strides overlap."""
+    reached = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1
+    found = np.zeros(reached, bool)
+    found[0] = True
+    for stride, size in zip(strides, shape, strict=True):
+        done = 1  # so many indices of this axis are in it; twice as many with each step
+        while done < size and stride:
+            more = min(done, size - done)
+            found[more * stride :] |= found[: reached - more * stride].copy()
+            done += more
+    return found
 
 
 def places_of(pointers: Value, mask: Mask, width: int, tensors: Tensors) -> Places:

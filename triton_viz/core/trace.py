@@ -14,12 +14,17 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from triton_viz.clients import Profiler, RaceDetector, Sanitizer, Tracer
+from triton_viz.clients.tracer.tracer import join_chunks
 from triton_viz.core import trace_file
 from triton_viz.core.attributes import set_attributes
 from triton_viz.core.client import Client, ClientManager
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Launch
+from triton_viz.core.data import Issue, Launch
 from triton_viz.core.interrupts import held, let_through
+from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.dsls.nki import machine as nki_machine
+from triton_viz.dsls.nki import standins as nki_standins
+from triton_viz.dsls.nki.run import run as run_nki
 from triton_viz.dsls.triton import compat, machine, standins
 from triton_viz.dsls.triton.compiling import Compiled, compile_launch
 from triton_viz.dsls.triton.run import run
@@ -35,7 +40,7 @@ _one_launch_at_a_time = threading.RLock()
 _launching = 0
 """The thread whose turn it is."""
 
-_CLIENTS: dict[Any, Callable[[], Client]] = {
+_CLIENTS: dict[Any, Callable[..., Client]] = {
     client.NAME: client for client in (Tracer, Profiler, Sanitizer, RaceDetector)
 }
 """Those that can be asked for by name."""
@@ -56,35 +61,46 @@ class trace(contextlib.ContextDecorator):
     ...     some_library.rms_norm(x)
 
     Kernels run on the CPU, with or without a GPU, and with or without TRITON_INTERPRET=1. Without a client
-    (`trace(())`) they just run.
+    (`trace(())`) they just run. With `backend="nki"` they are kernels for AWS Trainium: plain functions, or
+    what `@nki.jit` made of them.
     """
 
     def __init__(self, client: ClientLike | Sequence[ClientLike] = "tracer", backend: str = "triton"):
-        if backend != "triton":
-            raise UnsupportedError(f"no backend is called {backend!r}; there is 'triton'")
+        if backend not in OPERATION_REGISTRY:
+            names = ", ".join(repr(name) for name in OPERATION_REGISTRY)
+            raise UnsupportedError(f"no backend is called {backend!r}: there are {names}")
         if isinstance(client, KernelInterface) or inspect.isfunction(client):
             name = getattr(client, "__name__", "a kernel")
             raise UnsupportedError(
                 f"trace takes clients, and {name} is none: write @triton_viz.trace(), with ()"
             )
         one = isinstance(client, str | Client | type)
-        self.clients = [_normalize_client(c) for c in ([client] if one else client)]
+        self.backend = backend
+        self.clients = [_normalize_client(c, backend) for c in ([client] if one else client)]
         self._scopes: list[set_attributes] = []
         if cfg.enabled:
-            standins.install()
+            (nki_standins if backend == "nki" else standins).install()
 
     def __call__(self, kernel: Any) -> Any:
         """The kernel, traced."""
-        return TritonTrace(kernel, self.clients) if cfg.enabled else kernel
+        return _TRACES[self.backend](kernel, self.clients) if cfg.enabled else kernel
 
     def __enter__(self) -> "trace":
         def traced_run(kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
             if not warmup:
-                _launch(unwrap(kernel), ClientManager(_around()), grid, args, kwargs)
+                _launch(unwrap(kernel), ClientManager(_around("triton")), grid, args, kwargs)
 
-        kinds = (JITFunction, InterpretedFunction, Autotuner, Heuristics)
+        def traced_nki_run(kernel: Any, *args: Any, grid: Any, **kwargs: Any) -> Any:
+            return launch_nki(kernel.func, ClientManager(_around("nki")), grid, args, kwargs)
+
+        kinds: dict[Any, Any] = dict.fromkeys(
+            (JITFunction, InterpretedFunction, Autotuner, Heuristics), traced_run
+        )
+        if self.backend == "nki":
+            kinds = {nki_standins.Kernel: traced_nki_run}
         with held():
-            scope = set_attributes([(kind, "run", traced_run) for kind in kinds] if cfg.enabled else [])
+            patches = [(kind, "run", run) for kind, run in kinds.items()]
+            scope = set_attributes(patches if cfg.enabled else [])
             self._scopes.append(scope)
             _open.append(self)
             scope.__enter__()
@@ -100,19 +116,19 @@ _open: list[trace] = []
 """Those whose `with` we are in, outermost first."""
 
 
-def _around() -> list[Client]:
-    """The clients of every `with` that we are in."""
-    return [client for one in _open for client in one.clients]
+def _around(backend: str) -> list[Client]:
+    """The clients of every `with` that we are in, and that is for this backend."""
+    return [client for one in _open if one.backend == backend for client in one.clients]
 
 
-def _normalize_client(client: ClientLike) -> Client:
+def _normalize_client(client: ClientLike, backend: str = "triton") -> Client:
     """A client from its name, its class or itself."""
     if isinstance(client, Client):
         return client
     if isinstance(client, type) and issubclass(client, Client):
         return client()
     if client in _CLIENTS:
-        return _CLIENTS[client]()
+        return _CLIENTS[client](**OPERATION_REGISTRY[backend].client_options.get(str(client), {}))
     names = ", ".join(repr(name) for name in _CLIENTS)
     raise UnsupportedError(f"{client!r} is not a client: give {names}, a Client class or an instance")
 
@@ -148,7 +164,7 @@ class TritonTrace(KernelInterface):
             return self._warmup(args, grid, kwargs)
         manager = self.client_manager
         if _open:  # a `with` is for kernels that are traced anyway, too
-            manager = ClientManager([*manager.clients.values(), *_around()])
+            manager = ClientManager([*manager.clients.values(), *_around("triton")])
         _launch(self._unwrapped, manager, grid, args, kwargs)
         return None
 
@@ -166,6 +182,83 @@ class TritonTrace(KernelInterface):
         return machine.current().flow.call(self.jit_fn, *args, **kwargs)
 
 
+class NKITrace:
+    """An NKI kernel that leaves a `Launch` each time it runs: `kernel(...)` or `kernel[grid](...)`."""
+
+    def __init__(self, kernel: Any, clients: Sequence[Client], grid: Any = None):
+        if isinstance(kernel, NKITrace):  # several traces: all of their clients
+            clients = [*kernel.client_manager.clients.values(), *clients]
+            kernel = kernel.kernel
+        fn = nki_standins.plain_function(kernel)
+        if fn is None:
+            raise UnsupportedError(
+                f"trace: {kernel!r} is no NKI kernel. Write @triton_viz.trace(backend='nki') above a "
+                "function, or "
+                "above @nki.jit."
+            )
+        self.kernel = kernel
+        """What was decorated: a function, or what a decorator made of it."""
+        self.fn: Callable = fn
+        self.client_manager = ClientManager(clients)
+        self.grid = grid
+        functools.update_wrapper(self, fn)
+
+    def __getitem__(self, grid: Any) -> "NKITrace":
+        found = NKITrace(self.kernel, [], grid)
+        found.client_manager = self.client_manager
+        return found
+
+    def run(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Run all programs of a grid, and append a `Launch`; the result is what the kernel returns."""
+        return launch_nki(self.fn, self.client_manager, grid, args, kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it; called by another kernel, this is a plain function."""
+        if nki_machine.is_running():
+            return self.fn(*args, **kwargs)
+        return self.run(*args, grid=self.grid, **kwargs)
+
+
+_TRACES: dict[str, Callable[..., Any]] = {"triton": TritonTrace, "nki": NKITrace}
+"""What a backend's kernels become."""
+
+
+def launch_nki(
+    fn: Callable,
+    manager: ClientManager | None,
+    grid: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Run an NKI kernel with a manager's clients, and append the launch if it has any."""
+    global _launching
+    manager = manager or ClientManager()
+    with _one_launch_at_a_time:
+        _launching = threading.get_ident()
+        with held(), manager.patch_run(fn, "nki"), let_through():
+            try:
+                ran = run_nki(fn, grid, args, kwargs, manager)
+            except Exception as error:  # noqa: BLE001 - whatever a kernel raises
+                raise _explain(error, fn) from (error.__cause__ or error)
+        if manager.clients:
+            try:
+                lines, first_line = inspect.getsourcelines(fn)
+            except OSError:  # it was typed into a prompt
+                lines, first_line = [], fn.__code__.co_firstlineno
+            launches.append(
+                Launch(
+                    kernel=fn.__name__,
+                    file=inspect.getfile(fn),
+                    first_line=first_line,
+                    source="".join(lines),
+                    grid=manager.grid,
+                    tensors=tuple(manager.all_tensors()),
+                    records=[*manager.finalize(), *join_chunks(ran.events), ran.profile],
+                )
+            )
+        return ran.result
+
+
 def _launch(
     kernel: Unwrapped, manager: ClientManager, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
@@ -178,25 +271,36 @@ def _launch(
         _launching = threading.get_ident()
         call = kernel.resolve(args, kwargs, grid)
         _warm_up(kernel, call, manager)
-        with held(), manager.patch_run(call.fn, "triton"), let_through():
-            try:
-                run(call, grid, manager)
-            except Exception as error:  # noqa: BLE001 - whatever a kernel raises
-                raise _explain(error, call.fn) from (error.__cause__ or error)
-        if not manager.clients:
-            return
-        lines, first_line = compat.source_of(kernel.kernel)
-        launches.append(
-            Launch(
-                kernel=call.fn.__name__,
-                file=inspect.getfile(call.fn),
-                first_line=first_line,
-                source="".join(lines),
-                grid=manager.grid,
-                tensors=tuple(manager.all_tensors()),
-                records=manager.finalize(),
-            )
-        )
+        try:
+            with held(), manager.patch_run(call.fn, "triton"), let_through():
+                try:
+                    run(call, grid, manager)
+                except Exception as error:  # noqa: BLE001 - whatever a kernel raises
+                    raise _explain(error, call.fn) from (error.__cause__ or error)
+            records = manager.finalize()
+        except KernelError:
+            # A launch that failed is kept if a client says what was wrong before: that may be why.
+            with contextlib.suppress(KernelError):  # a client says once that it aborts
+                manager.finalize()
+            records = manager.finalize()
+            if any(isinstance(record, Issue) for record in records):
+                launches.append(_made(kernel, call, manager, records))
+            raise
+        if manager.clients:
+            launches.append(_made(kernel, call, manager, records))
+
+
+def _made(kernel: Unwrapped, call: Call, manager: ClientManager, records: list[Any]) -> Launch:
+    lines, first_line = compat.source_of(kernel.kernel)
+    return Launch(
+        kernel=call.fn.__name__,
+        file=inspect.getfile(call.fn),
+        first_line=first_line,
+        source="".join(lines),
+        grid=manager.grid,
+        tensors=tuple(manager.all_tensors()),
+        records=records,
+    )
 
 
 def _warm_up(kernel: Unwrapped, call: Call, manager: ClientManager) -> None:
@@ -216,6 +320,8 @@ def _warm_up(kernel: Unwrapped, call: Call, manager: ClientManager) -> None:
 def _explain(error: Exception, fn: Callable) -> Exception:
     """An error of a kernel with the kernel's name, the program and the line; one of its caller as it is."""
     where, in_kernel = _deepest_line(error.__traceback__, fn)
+    if (site := getattr(error, "site", None)) is not None:  # it was found out later
+        where, in_kernel = f"{site.file}:{site.line}", True
     if not in_kernel:
         return error
     kind = type(error) if isinstance(error, TritonVizError) else KernelError

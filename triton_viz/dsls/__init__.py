@@ -5,8 +5,9 @@ adds a module here and touches neither core nor clients.
 """
 
 from triton_viz.dsls.base import DSL
+from triton_viz.dsls.nki import NKI
 from triton_viz.dsls.triton import TRITON
 
-OPERATION_REGISTRY: dict[str, DSL] = {"triton": TRITON}
+OPERATION_REGISTRY: dict[str, DSL] = {"triton": TRITON, "nki": NKI}
 
 __all__ = ["DSL", "OPERATION_REGISTRY"]

@@ -4,13 +4,13 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from triton_viz.core.columns import Places, Programs
 from triton_viz.core.data import Op, TensorInfo
-from triton_viz.core.grid.memory import Mask, Memory
+from triton_viz.core.grid.memory import Mask
 from triton_viz.core.grid.value import Value
 from triton_viz.core.places import Tensors, places_of
 
@@ -25,6 +25,13 @@ What touches memory has an `accessed`. A vectorized client receives it as it is;
 """
 
 
+class Adopting(Protocol):
+    """What knows of tensors that a launch came to have while it ran."""
+
+    adopted: list[TensorInfo]
+    """Tensors that are no arguments: pointers led to them, or the kernel allocated them."""
+
+
 class Accessed:
     """An op's pointers and mask, over lanes. Which elements these are is found out when asked for."""
 
@@ -32,7 +39,7 @@ class Accessed:
         self,
         pointers: Value,
         mask: Mask,
-        memory: Memory,
+        memory: Adopting,
         stored: Callable[[Value], np.ndarray],
         width: int,
         semantics: frozenset[str] = frozenset(),
@@ -89,6 +96,10 @@ class DSL:
     """Where the op is that is being executed on this thread."""
     loops_file: str
     """The file whose functions call the loop callbacks."""
+    client_options: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    """By a client's name, with what it is made if it is asked for by that name."""
+    checks_itself: bool = False
+    """Whether it checks every access of a kernel, and tells clients what is wrong by `issue_callback`."""
 
 
 @dataclasses.dataclass(frozen=True)

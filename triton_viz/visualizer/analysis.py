@@ -1,41 +1,41 @@
-"""Simple measures over a launch's records."""
+"""Simple measures over a launch's records: by tensor, by line, and what clients found."""
 
 from collections.abc import Iterable
-from typing import TypedDict
 
 import numpy as np
 
-from triton_viz.core.data import Access, Launch, Op
-
-
-class Traffic(TypedDict):
-    """What all programs together moved between one tensor and the kernel."""
-
-    type: str
-    tensor: str
-    ops: int
-    elements: int
-    masked: int
-    bytes: int
+from triton_viz.clients.profiler.data import KernelProfile
+from triton_viz.clients.profiler.devices import find_device
+from triton_viz.clients.sanitizer.data import Verdict
+from triton_viz.core.data import Access, Issue, Launch, Op, TensorInfo
+from triton_viz.errors import UnsupportedError
+from triton_viz.visualizer.draw import is_op, uuid_of
+from triton_viz.visualizer.payloads import (
+    DeviceRoof,
+    IssueList,
+    IssuePayload,
+    LineHeat,
+    Profile,
+    Traffic,
+    VerdictPayload,
+)
 
 
 def analyze_records(launch: Launch, records: Iterable[Op]) -> list[Traffic]:
     """The traffic of each tensor, each kind of access apart, in order of first use."""
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[tuple[str, str], Traffic] = {}
-
-    def add(kind: str, tensor: str, ops: int, elements: int, masked: int) -> None:
-        new = Traffic(type=kind, tensor=tensor, ops=0, elements=0, masked=0, bytes=0)
-        row = table.setdefault((kind, tensor), new)
-        row["ops"] += ops
-        row["elements"] += elements
-        row["masked"] += masked
-        row["bytes"] += elements * itemsize.get(tensor, 0)
-
     for record in records:
-        if isinstance(record, Access):
-            for tensor, ops, elements, masked in _by_tensor(record):
-                add(type(record).__name__, tensor, ops, elements, masked)
+        if not isinstance(record, Access):
+            continue
+        kind = type(record).__name__
+        for tensor, ops, elements, masked in _by_tensor(record):
+            new = Traffic(type=kind, tensor=tensor, ops=0, elements=0, masked=0, bytes=0)
+            row = table.setdefault((kind, tensor), new)
+            row.ops += ops
+            row.elements += elements
+            row.masked += masked
+            row.bytes += elements * itemsize.get(tensor, 0)
     return list(table.values())
 
 
@@ -67,3 +67,99 @@ def _by_tensor(record: Access) -> Iterable[tuple[str, int, int, int]]:
         if mine.any():
             count = int(touched[mine].sum())
             yield name, int(mine.sum()), count, int(mine.sum()) * size - count
+
+
+def line_heat(launch: Launch) -> list[LineHeat]:
+    """What all programs did at each line of the kernel, by line."""
+    itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
+    table: dict[int, LineHeat] = {}
+    for record in launch.records:
+        line = record.call_path[0].line if record.call_path else 0
+        if not line or not (is_op(record) or isinstance(record, Issue)):
+            continue
+        row = table.setdefault(line, LineHeat(line=line, ops=0, bytes=0, elements=0, masked=0, issues=0))
+        if isinstance(record, Issue):
+            row.issues += 1
+            continue
+        row.ops += record.programs.count
+        for tensor, _, elements, masked in _by_tensor(record) if isinstance(record, Access) else ():
+            row.elements += elements
+            row.masked += masked
+            row.bytes += elements * itemsize.get(tensor, 0)
+    return sorted(table.values(), key=lambda row: row.line)
+
+
+def list_issues(launch: Launch) -> IssueList:
+    """All issues of a launch, what was violated first, and the sanitizer's verdicts."""
+    tensors = {tensor.name: tensor for tensor in launch.tensors}
+    issues = [_issue(launch, record, tensors) for record in launch.records if isinstance(record, Issue)]
+    issues.sort(key=lambda issue: issue.verdict != "violation")
+    verdicts = [
+        VerdictPayload(
+            line=_line(record),
+            access=record.access,
+            tensor=record.tensor,
+            verdict=record.verdict,
+            proof=record.proof,
+        )
+        for record in launch.records
+        if isinstance(record, Verdict)
+    ]
+    return IssueList(issues=issues, verdicts=verdicts, checked=bool(issues or verdicts))
+
+
+def _issue(launch: Launch, issue: Issue, tensors: dict[str, TensorInfo]) -> IssuePayload:
+    tensor, element = tensors.get(issue.tensor), None
+    if tensor is not None and issue.offset is not None:
+        position = int(tensor.elements(np.array([issue.offset]))[0])
+        element = position if position >= 0 else None
+    program = issue.programs.program(0)
+    return IssuePayload(
+        kind=issue.kind,
+        verdict=issue.verdict,
+        message=issue.message,
+        suggestion=issue.suggestion,
+        expression=issue.expression,
+        tensor=issue.tensor,
+        index=None if issue.index is None else list(issue.index),
+        element=element,
+        program=program,
+        others=list(issue.others),
+        line=_line(issue),
+        other_line=issue.other_path[0].line if issue.other_path else 0,
+        op=_op_of(launch, issue),
+    )
+
+
+def _line(record: Op) -> int:
+    return record.call_path[0].line if record.call_path else 0
+
+
+def _op_of(launch: Launch, issue: Issue) -> str:
+    """The traced op that an issue is about: at the same place, and of its tensor if any is."""
+    program, best = issue.programs.program(0), ""
+    for number, record in enumerate(launch.records):
+        if not isinstance(record, Access) or record.call_path != issue.call_path:
+            continue
+        if record.programs.lane(program) is None:
+            continue
+        if issue.iterations and record.iterations != issue.iterations:
+            continue
+        if issue.tensor in record.places.tensors or not record.places.tensors:
+            return uuid_of(launch, number, program)
+        best = best or uuid_of(launch, number, program)
+    return best
+
+
+def profile_of(launch: Launch) -> Profile:
+    """The profiler's report on a launch, and what the device of its roofline can do."""
+    for record in launch.records:
+        if isinstance(record, KernelProfile):
+            roof = record.report.roofline
+            try:
+                bandwidth = find_device(roof.device).bandwidth
+            except UnsupportedError:  # one that the user described
+                bandwidth = roof.memory_bytes / roof.seconds if roof.seconds else 0.0
+            device = DeviceRoof(name=roof.device, flops=roof.ridge * bandwidth, bandwidth=bandwidth)
+            return Profile(report=record.report, device=device)
+    return Profile(report=None, device=None)

@@ -1,146 +1,391 @@
-"""The page's web server: one Flask app, on loopback, behind waitress."""
+"""The page's web server: one Flask app, on loopback, behind waitress. It computes what is asked for."""
 
 import errno
+import hmac
+import linecache
+import logging
 import math
+import secrets
 import socket
 import threading
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, jsonify, request
+import msgspec
+import numpy as np
+from flask import Flask, Response, request
 from waitress import wasyncore
 from waitress.server import create_server
-from werkzeug.exceptions import BadRequest, HTTPException, NotFound
+from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
-from triton_viz.core.data import Launch, Program
+from triton_viz.core.data import Access, Atomic, Launch, Load, Store, TensorInfo
 from triton_viz.core.trace import launches
-from triton_viz.visualizer import draw
-from triton_viz.visualizer.analysis import analyze_records
+from triton_viz.visualizer import analysis, asking, draw, metrics, payloads, tape, tiles
+from triton_viz.visualizer.cache import Cache
+from triton_viz.visualizer.columns import coverage
+from triton_viz.visualizer.tooltip import element_tip
+from triton_viz.visualizer.values import has_values, histogram, raw_tensor_data, tensor_values
 
 HOST = "127.0.0.1"
 USUAL_PORT = 8000
 STATIC = Path(__file__).parents[1] / "static"
+OPS_AT_ONCE = 4000
+"""Ops of one program in one answer: with these it stays below a megabyte."""
+NO_VALUES = (
+    "What was read and written was not kept. Set triton_viz.config.values = True (or TRITON_VIZ_VALUES=1) "
+    "before the kernel runs."
+)
+KINDS: dict[str, tuple[type[Access], ...]] = {
+    "all": (Access,),
+    "read": (Load, Atomic),
+    "written": (Store, Atomic),
+}
+"""Which accesses a coverage counts."""
+AROUND = 3
+"""Lines of source shown before and after a line of a function that the kernel calls."""
 
-_snapshot: tuple[int, int] = (0, 0)
-_analysis: dict[int, list[Any]] = {}
+_snapshot: tuple[int, int, int] = (0, 0, 0)
+_cache = Cache()
 
 
 def update_global_data() -> None:
     """Forget what was computed, if there are new launches or records since."""
     global _snapshot
-    snapshot = len(launches), sum(len(launch.records) for launch in launches)
+    newest = launches[-1].id if launches else -1
+    snapshot = len(launches), newest, sum(len(launch.records) for launch in launches)
     if snapshot != _snapshot:
-        _analysis.clear()
+        _cache.clear()
+        raw_tensor_data.clear()
         _snapshot = snapshot
 
 
-def create_app() -> Flask:
-    """The page and its API. Nothing is computed before it is asked for."""
+def create_app(tape_path: Path | None = None, token: str | None = None) -> Flask:
+    """The page and its API; with `tape_path`, also GT's instruction log. A token is a secret to ask for."""
     app = Flask(__name__, static_folder=str(STATIC), static_url_path="")
-    # A name of its own that leads here must not let another site's page read what is here.
-    app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
+    if token is None:
+        # A name of its own that leads here must not let another site's page read what is here.
+        app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
+
+    def answer(url: str, make: Callable[[], msgspec.Struct | bytes]) -> None:
+        def respond() -> Response:
+            update_global_data()
+            made = make()
+            if isinstance(made, bytes):
+                return Response(made, mimetype="application/octet-stream")
+            return Response(msgspec.json.encode(made), mimetype="application/json")
+
+        app.add_url_rule(url, url, respond)
+
+    for url, make in ENDPOINTS.items():
+        answer(url, make)
+    answer("/api/launches", lambda: _launches(tape_path))
+    answer("/api/tape", lambda: _tape(tape_path))
 
     @app.get("/")
     def index() -> Response:
         return app.send_static_file("index.html")
 
-    @app.get("/api/launches")
-    def list_launches() -> Response:
-        return jsonify(launches=[_summary(launch) for launch in launches])
+    @app.before_request
+    def check_token() -> None:
+        given = request.args.get("token") or request.cookies.get("token") or ""
+        if token is not None and not hmac.compare_digest(given.encode(), token.encode()):
+            raise Forbidden("This page is shared by its link only: open the whole link, with its token.")
 
-    @app.get("/api/data")
-    def one_program() -> Response:
-        update_global_data()
-        launch = _find_launch(request.args.get("launch"))
-        program = _parse_program(request.args.get("program", "0,0,0"), launch)
-        if launch.id not in _analysis:
-            _analysis[launch.id] = list(analyze_records(launch, launch.records))
-        return jsonify(
-            launch=_summary(launch),
-            program=program,
-            source={
-                "file": Path(launch.file).name,
-                "first_line": launch.first_line,
-                "lines": launch.source.splitlines(),
-            },
-            tensors=[{"name": t.name, "shape": t.shape, "dtype": t.dtype} for t in launch.tensors],
-            analysis=_analysis[launch.id],
-            visualization_data=draw.get_visualization_data(launch, program),
-        )
+    @app.after_request
+    def keep_token(response: Response) -> Response:
+        if token is not None and request.args.get("token"):
+            response.set_cookie("token", token, httponly=True, samesite="Strict")
+        return response
 
     @app.errorhandler(HTTPException)
     def explain(error: HTTPException) -> tuple[Response, int]:
-        return jsonify(error=error.description), error.code or 500
+        problem = payloads.ApiProblem(error=error.description or error.name)
+        return Response(msgspec.json.encode(problem), mimetype="application/json"), error.code or 500
 
     return app
 
 
-def _summary(launch: Launch) -> dict[str, Any]:
-    return {"id": launch.id, "kernel": launch.kernel, "grid": launch.grid, "records": len(launch.records)}
+def _launches(tape_path: Path | None) -> payloads.LaunchList:
+    return payloads.LaunchList(launches=[_summary(launch) for launch in launches], tape=tape_path is not None)
 
 
-def _find_launch(id: str | None) -> Launch:
-    for launch in reversed(launches):
-        if id is None or str(launch.id) == id:
-            return launch
-    raise NotFound(f"There is no launch {id}." if launches else "No kernel was traced yet.")
+def _summary(launch: Launch) -> payloads.LaunchSummary:
+    kinds = [type(record).__name__ for record in launch.records]
+    return payloads.LaunchSummary(
+        id=launch.id,
+        kernel=launch.kernel,
+        grid=launch.grid,
+        records=sum(1 for record in launch.records if draw.is_op(record)),
+        issues=kinds.count("Issue"),
+        profiled="KernelProfile" in kinds,
+        values=has_values(launch),
+    )
 
 
-def _parse_program(text: str, launch: Launch) -> Program:
-    parts = text.split(",")
-    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
-        raise BadRequest(f"A program is three numbers such as 0,0,0, not {text[:40]!r}.")
-    x, y, z = (int(part) for part in parts)
-    if any(index >= size for index, size in zip((x, y, z), launch.grid, strict=True)):
-        raise NotFound(f"The grid {launch.grid} of {math.prod(launch.grid)} programs has no ({x}, {y}, {z}).")
-    return x, y, z
+def _program() -> payloads.ProgramData:
+    launch = asking.launch()
+    program = asking.program(launch)
+    first = asking.number("first", 0)
+    paths = draw.Paths()
+    ops = draw.get_visualization_data(launch, program, first, OPS_AT_ONCE, paths)
+    return payloads.ProgramData(
+        launch=_summary(launch),
+        program=program,
+        source=payloads.SourcePayload(
+            file=Path(launch.file).name, first_line=launch.first_line, lines=launch.source.splitlines()
+        ),
+        tensors=[
+            payloads.TensorPayload(
+                name=t.name,
+                shape=t.shape,
+                strides=t.strides,
+                dtype=t.dtype,
+                address=t.address,
+                itemsize=t.itemsize,
+            )
+            for t in launch.tensors
+        ],
+        paths=paths.payload(),
+        visualization_data=ops,
+        first=first,
+        total=len(draw.places_in(launch, program)),
+        sbuf=[],
+    )
+
+
+def _traffic() -> payloads.TrafficTable:
+    launch = asking.launch()
+    rows = _cache.get(("traffic", launch.id), lambda: analysis.analyze_records(launch, launch.records))
+    return payloads.TrafficTable(analysis=rows)
+
+
+def _lines() -> payloads.LineTable:
+    launch = asking.launch()
+    return payloads.LineTable(lines=_cache.get(("lines", launch.id), lambda: analysis.line_heat(launch)))
+
+
+def _op_code() -> payloads.OpCode:
+    uuid, launch, number, _ = asking.op()
+    frames = []
+    for site in launch.records[number].call_path:
+        if site.file == launch.file and site.function == launch.kernel:
+            first, lines = launch.first_line, launch.source.splitlines()
+        else:
+            # A trace file may name any file: only Python sources are read, around the line.
+            every = linecache.getlines(site.file) if site.file.endswith(".py") else []
+            first = max(1, site.line - AROUND)
+            lines = [line.rstrip("\n") for line in every[first - 1 : site.line + AROUND]]
+        frames.append(
+            payloads.CodeFrame(
+                file=Path(site.file).name,
+                line=site.line,
+                function=site.function,
+                first_line=first,
+                lines=lines,
+            )
+        )
+    return payloads.OpCode(uuid=uuid, frames=frames)
+
+
+def _histogram() -> payloads.Histogram:
+    bins = asking.number("bins", 32, least=1, most=1000)
+    if "tensor" in request.args:
+        launch = asking.launch()
+        tensor = asking.tensor(launch)
+        values, known = _values(launch, tensor, len(launch.records) - 1)
+        return histogram(tensor.name, values[known], bins)
+    uuid, *_ = asking.op()
+    try:
+        raw = raw_tensor_data[uuid]
+    except KeyError:
+        raise NotFound(f"The op {uuid} reads and writes no tensor.") from None
+    if raw.values is None:
+        raise NotFound(NO_VALUES)
+    return histogram(raw.op.tensor, raw.values[raw.mask], bins)
+
+
+def _values(launch: Launch, tensor: TensorInfo, upto: int) -> tuple[np.ndarray, np.ndarray]:
+    if not has_values(launch):
+        raise NotFound(NO_VALUES)
+    # Only writes change a tensor: between two of them it is the same.
+    writes = [
+        number
+        for number, record in enumerate(launch.records[: upto + 1])
+        if isinstance(record, Store | Atomic) and tensor.name in record.places.tensors
+    ]
+    last = writes[-1] if writes else -1
+    return _cache.get(("values", launch.id, tensor.name, last), lambda: tensor_values(launch, tensor, last))
+
+
+def _tile() -> bytes:
+    launch = asking.launch()
+    tensor = asking.tensor(launch)
+    window = asking.window(math.prod(tensor.shape))
+    layer = asking.choice("layer", ("marks", "coverage", "values"))
+    if layer == "coverage":
+        kind = asking.choice("kind", tuple(KINDS))
+        key = ("coverage", launch.id, tensor.name, kind)
+        counts = _cache.get(key, lambda: coverage(launch, tensor, KINDS[kind]))
+        most = float(counts.max()) if len(counts) else 0.0
+        return tiles.pack(window, {layer: window.gather(counts, "max")}, {layer: (0.0, most)})
+    if layer == "values":
+        upto = asking.op("op")[2] if request.args.get("op") else len(launch.records) - 1
+        values, known = _values(launch, tensor, upto)
+        shown = np.where(known, values, np.nan)
+        limits = tiles.limits_of(shown)
+        return tiles.pack(window, {layer: window.gather(shown, "mean")}, {layer: limits} if limits else {})
+    program = asking.program(launch)
+    marks = np.zeros(window.across * window.down, np.uint8)
+    key = ("program", launch.id, program, tensor.name)
+    window.mark(marks, _cache.get(key, lambda: _touched(launch, program, tensor)), tiles.BY_PROGRAM)
+    if request.args.get("op"):
+        _, of, number, program = asking.op("op")
+        op, lane = of.records[number], of.records[number].programs.lane(program)
+        if of is launch and isinstance(op, Access) and lane is not None and tensor.name in op.places.tensors:
+            window.mark(marks, draw.positions_of(op, lane, tensor, masked=True), tiles.MASKED)
+            window.mark(marks, draw.positions_of(op, lane, tensor), tiles.BY_OP)
+    return tiles.pack(window, {layer: marks}, {})
+
+
+def _touched(launch: Launch, program: tuple[int, int, int], tensor: TensorInfo) -> np.ndarray:
+    """The positions of all elements of a tensor that a program touched."""
+    found = [
+        draw.positions_of(op, lane, tensor)
+        for _, op, lane in draw.places_in(launch, program)
+        if isinstance(op, Access) and tensor.name in op.places.tensors
+    ]
+    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+
+
+def _element() -> payloads.ElementTip:
+    launch = asking.launch()
+    tensor = asking.tensor(launch)
+    count = math.prod(tensor.shape)
+    if not count:
+        raise NotFound(f"{tensor.name} has no elements.")
+    element = asking.number("element", most=count - 1)
+    value = None
+    if has_values(launch):
+        upto = asking.op("op")[2] if request.args.get("op") else len(launch.records) - 1
+        values, known = _values(launch, tensor, upto)
+        value = values[element] if known[element] else None
+    return element_tip(launch, tensor, element, asking.program(launch), value)
+
+
+def _programs() -> bytes:
+    launch = asking.launch()
+    metric = asking.choice("metric", tuple(metrics.METRICS))
+    window = asking.window(math.prod(launch.grid))
+    numbers = _cache.get(("programs", launch.id, metric), lambda: metrics.measure(launch, metric))
+    limits = tiles.limits_of(numbers)
+    how = "max" if metric == "issues" else "mean"
+    return tiles.pack(window, {metric: window.gather(numbers, how)}, {metric: limits} if limits else {})
+
+
+def _issues() -> payloads.IssueList:
+    launch = asking.launch()
+    return _cache.get(("issues", launch.id), lambda: analysis.list_issues(launch))
+
+
+def _profile() -> payloads.Profile:
+    return analysis.profile_of(asking.launch())
+
+
+def _tape(path: Path | None) -> payloads.TapeSlice:
+    if path is None:
+        raise NotFound("There is no instruction log: start with triton_viz.launch(tape=FILE).")
+    start = asking.number("start") if "start" in request.args else None
+    try:
+        return tape.read_slice(path, start)
+    except OSError as error:
+        raise NotFound(f"The instruction log {path.name} cannot be read: {error.strerror}.") from None
+
+
+ENDPOINTS: dict[str, Callable[[], msgspec.Struct | bytes]] = {
+    "/api/data": _program,
+    "/api/traffic": _traffic,
+    "/api/lines": _lines,
+    "/api/op_code": _op_code,
+    "/api/histogram": _histogram,
+    "/api/tensor": _tile,
+    "/api/element": _element,
+    "/api/programs": _programs,
+    "/api/issues": _issues,
+    "/api/profile": _profile,
+}
+"""What answers each address; those that need more than the launches are in `create_app`."""
 
 
 class PageServer:
-    """The page on loopback: listening once made, answering while `run` runs."""
+    """The page, on loopback unless it is shared: listening once made, answering while `run` runs."""
 
-    def __init__(self, port: int | None = None):
-        listener = _listen(port)
-        self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
+    def __init__(self, port: int | None = None, share: bool = False, tape_path: Path | None = None):
+        listener = _listen("0.0.0.0" if share else HOST, port)
+        number = listener.getsockname()[1]
+        token = secrets.token_urlsafe(16) if share else None
+        self.address = f"http://{_name()}:{number}/?token={token}" if share else f"http://{HOST}:{number}/"
+        # It warns of every request that waits for a moment, which a page with many tiles makes it do.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         # Untyped: its loop, which `stop` has to reach, is not in waitress's types.
-        self._server: Any = create_server(create_app(), sockets=[listener], threads=4)
+        self._left: dict[int, Any] = {}
+        self._server: Any = create_server(create_app(tape_path, token), sockets=[listener], threads=8)
 
     def run(self) -> None:
         """Answer requests until `stop` is called from another thread, or Ctrl-C is pressed."""
         self._server.run()
         self._server.task_dispatcher.shutdown()
+        wasyncore.close_all(self._left)
         self._server.close()
 
     def stop(self) -> None:
         """Make `run` return. May be called from any thread."""
-        # From within the server's own loop: it must not wait on a socket that another thread closes.
-        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map))
+
+        def leave() -> None:
+            # The loop ends once nothing is in it. Threads still use what was: `run` closes it after them.
+            self._left.update(self._server._map)
+            self._server._map.clear()
+
+        self._server.trigger.pull_trigger(leave)
 
 
-def _listen(port: int | None) -> socket.socket:
+def _name() -> str:
+    """What others can call this machine."""
+    return socket.gethostname() or HOST
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
     """A socket at this port, and no other; without one, at the usual port or any that is free."""
     if port is not None and not 0 <= port <= 65535:
         raise OSError(f"{port} is no port: they go from 0 to 65535")
     try:
-        return socket.create_server((HOST, USUAL_PORT if port is None else port))
+        return socket.create_server((host, USUAL_PORT if port is None else port))
     except OSError as error:
         if port is None:
-            return socket.create_server((HOST, 0))
+            return socket.create_server((host, 0))
         taken = error.errno == errno.EADDRINUSE
         why = "is taken" if taken else f"cannot be used ({error.strerror})"
         raise OSError(f"port {port} {why}: choose another, or 0 for any free one") from error
 
 
-def launch(port: int | None = None, block: bool = True, open_browser: bool = True) -> str:
+def launch(
+    port: int | None = None,
+    share: bool = False,
+    block: bool = True,
+    open_browser: bool = True,
+    tape: str | Path | None = None,
+) -> str:
     """Show the page on this program's launches; the result is its address.
 
-    Without a port it is 8000, or any free one if that is taken. With block=False the page is served from
-    a thread until the program ends.
+    Without a port it is 8000, or any free one if that is taken. Only this machine can open it; with
+    share=True others can too, with a link that holds a secret. With block=False it is served from a thread
+    until the program ends. `tape` is an instruction log of GT (GT_INSTRUCTION_LOG), shown beside the kernels.
     """
-    server = PageServer(port)
+    server = PageServer(port, share, None if tape is None else Path(tape))
     stops = " (Ctrl-C stops)" if block else ""
-    print(f"triton_viz: {len(launches)} launches at {server.address}{stops}", flush=True)
+    count = f"{len(launches)} launch{'' if len(launches) == 1 else 'es'}"
+    print(f"triton_viz: {count} at {server.address}{stops}", flush=True)
     if open_browser:
         webbrowser.open(server.address)
     if block:

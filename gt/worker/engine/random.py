@@ -28,16 +28,35 @@ def bits(seed: int, index: np.ndarray) -> np.ndarray:
         return _mix(start + (index.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
 
 
-def uniform(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
+Place = tuple[Sequence[int], Sequence[int]] | None
+"""Where a part begins in the whole, and the shape of the whole; None for the whole itself."""
+
+
+def place(at: Sequence[int] | None, of: Sequence[int] | None) -> Place:
+    """Where a part is: the place it begins `at`, in a tensor `of` this shape."""
+    return None if at is None or of is None else (at, of)
+
+
+def places(shape: Sequence[int], where: Place = None) -> np.ndarray:
+    """The index of every element: in the whole, if this is a part of one."""
+    if where is None:
+        return np.arange(math.prod(shape))
+    index = np.zeros((), np.int64)
+    for n, start, length in zip(shape, *where, strict=True):
+        index = index[..., None] * length + np.arange(start, start + n)
+    return index.reshape(-1)
+
+
+def uniform(shape: Sequence[int], dtype: str, seed: int, where: Place = None) -> np.ndarray:
     """Numbers in [0, 1): every value a multiple of the dtype's resolution, so that 1 never occurs."""
     n = _FRACTION_BITS[dtype]
-    random = bits(seed, np.arange(math.prod(shape))) >> np.uint64(64 - n)
+    random = bits(seed, places(shape, where)) >> np.uint64(64 - n)
     return (random * 2.0**-n).astype(_HELD_AS.get(dtype, dtype)).reshape(shape)
 
 
-def normal(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
+def normal(shape: Sequence[int], dtype: str, seed: int, where: Place = None) -> np.ndarray:
     """Numbers from the standard normal distribution, by the Box-Muller transform."""
-    index = np.arange(math.prod(shape), dtype=np.uint64)
+    index = places(shape, where).astype(np.uint64)
     first, second = (bits(seed, 2 * index + k) >> np.uint64(11) for k in (np.uint64(0), np.uint64(1)))
     radius = np.sqrt(-2 * np.log1p(-(first * 2.0**-53)))
     return (
@@ -45,9 +64,9 @@ def normal(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
     )
 
 
-def integers(shape: Sequence[int], low: int, high: int, seed: int) -> np.ndarray:
+def integers(shape: Sequence[int], low: int, high: int, seed: int, where: Place = None) -> np.ndarray:
     """Whole numbers from low up to, and without, high."""
-    random = bits(seed, np.arange(math.prod(shape))) % np.uint64(high - low)
+    random = bits(seed, places(shape, where)) % np.uint64(high - low)
     # Signed only now: the range itself may need all 64 bits. Adding wraps around to the right place.
     return (random.view(np.int64) + np.int64(low)).reshape(shape)
 
@@ -57,6 +76,6 @@ def permutation(n: int, seed: int) -> np.ndarray:
     return np.argsort(bits(seed, np.arange(n)), kind="stable")
 
 
-def chances(shape: Sequence[int], p: float, seed: int) -> np.ndarray:
+def chances(shape: Sequence[int], p: float, seed: int, where: Place = None) -> np.ndarray:
     """True with probability p."""
-    return uniform(shape, "float64", seed) < p
+    return uniform(shape, "float64", seed, where) < p

@@ -13,7 +13,7 @@ _TERA = 10**12
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A GPU."""
+    """A GPU, or a core of another accelerator."""
 
     name: str
     bandwidth: float
@@ -82,6 +82,17 @@ DEVICES: dict[str, Device] = {
             *("L40S", 0.864, 96, 142),
             vector={"fp64": 1.43, "fp32": 91.6, "fp16": 91.6},
             dot={"fp64": 1.43, "fp32": 183, "fp16": 362, "fp8": 733, "int8": 733},
+        ),
+        # One core each, with its share of the memory: a program of NKI's has one core.
+        _device(
+            *("Trainium1", 0.41, 24, 1),
+            vector={"fp32": 0.3},
+            dot={"fp32": 23.75, "fp16": 95, "fp8": 95},
+        ),
+        _device(
+            *("Trainium2", 0.36, 24, 1),
+            vector={"fp32": 0.3},
+            dot={"fp32": 22.6, "fp16": 83.4, "fp8": 162.4},
         ),
     )
 }

@@ -3,6 +3,7 @@
 It runs on a CPU and measures no time. It counts what the kernel asks of a GPU: bytes, sectors, operations.
 """
 
+import functools
 import inspect
 import math
 import threading
@@ -27,7 +28,7 @@ from triton_viz.clients.profiler.reporting import Launched, report_of
 from triton_viz.clients.profiler.staging import Chunk, LoopTrips, PerLane
 from triton_viz.clients.profiler.totals import LaunchTotals
 from triton_viz.clients.skipping import skipped_load, skipped_store
-from triton_viz.clients.utils import kernel_call_path, kernel_instruction
+from triton_viz.clients.utils import here, kernel_call_path, kernel_instruction
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
 from triton_viz.core.columns import Numbers, Programs
 from triton_viz.core.data import (
@@ -43,7 +44,6 @@ from triton_viz.core.data import (
     Store,
     TensorInfo,
 )
-from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed
 
 _COUNTED = frozenset((*work.FLOATS, *work.INTEGERS))
@@ -75,7 +75,7 @@ class Profiler(Client):
         skip_stores: bool = False,
         target: str | None = None,
         show: bool = False,
-        backend: str = "triton",
+        backend: str | None = None,
     ) -> None:
         if sample is not None:
             sampling.sample_size(sample, 1)  # say now if it makes no sense
@@ -83,7 +83,7 @@ class Profiler(Client):
         self.target = target
         self._sample, self._seed, self._show = sample, seed, show
         self._skip_loads, self._skip_stores = skip_loads, skip_stores
-        self._here = OPERATION_REGISTRY[backend].here
+        self._here = functools.partial(here, backend)
         self._launches: list[KernelReport] = []
         self._compiled: dict[str, Compiled] = {}
         self._records: list[Op] | None = []

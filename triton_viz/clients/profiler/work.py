@@ -15,7 +15,11 @@ _EXTREMES = ("minimumf", "minnumf", "maximumf", "maxnumf")
 _FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf") + (
     "extern_elementwise",
 )
-FLOATS = dict.fromkeys((*_ONE, *_EXTREMES, *_FUNCTIONS), 1) | {"fma": 2, "clampf": 2}
+_OTHER_FUNCTIONS = ("power", "tan", "tanh", "arctan", "sigmoid", "softplus", "mish", "erf_dx") + (
+    *("silu", "silu_dx", "gelu", "gelu_dx", "gelu_apprx_tanh", "gelu_apprx_sigmoid", "gelu_apprx_sigmoid_dx"),
+)
+"""Those that Triton has no op for, but another backend has."""
+FLOATS = dict.fromkeys((*_ONE, *_EXTREMES, *_FUNCTIONS, *_OTHER_FUNCTIONS), 1) | {"fma": 2, "clampf": 2}
 """The floating-point operations of each op on an element."""
 
 INTEGERS = dict.fromkeys(

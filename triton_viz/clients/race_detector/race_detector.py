@@ -13,12 +13,11 @@ from triton_viz.clients.race_detector.issues import as_issues
 from triton_viz.clients.race_detector.order import Order, result_is_dropped
 from triton_viz.clients.race_detector.shadow import Shadow, lies_apart
 from triton_viz.clients.race_detector.touches import Kind, Touch, conflict
-from triton_viz.clients.utils import kernel_call_path
+from triton_viz.clients.utils import here, kernel_call_path
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
 from triton_viz.core.columns import Programs
 from triton_viz.core.data import Access, Atomic, Issue, Load, Op, Program, Site, TensorInfo
 from triton_viz.core.grid.affine import Box
-from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed
 
 KEPT = 64 << 20
@@ -40,8 +39,8 @@ class RaceDetector(Client):
     NAME: ClassVar[str] = "race_detector"
     vectorized: ClassVar[bool] = True
 
-    def __init__(self, backend: str = "triton") -> None:
-        self._here = OPERATION_REGISTRY[backend].here
+    def __init__(self, backend: str | None = None) -> None:
+        self._here = functools.partial(here, backend)
         self._lock = threading.RLock()
         self._issues: list[Issue] | None = []
 

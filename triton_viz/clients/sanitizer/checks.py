@@ -2,20 +2,21 @@
 
 import dataclasses
 from collections.abc import Collection
+from functools import cached_property
 
 import numpy as np
 
 from triton_viz.core.data import TensorInfo
 from triton_viz.core.grid.affine import Box
-from triton_viz.core.grid.memory import Mask
+from triton_viz.core.grid.memory import Mask, Memory
 from triton_viz.core.grid.value import Value
-from triton_viz.core.places import elements_of, reach
+from triton_viz.core.places import are_elements, elements_of, is_dense, reach
 from triton_viz.dsls.base import Accessed
 
 _NULL = 4096
 """Nothing is ever at an address below this."""
 _FAR = 2**62
-_NEAR = 1 << 20
+_NEAR = 1 << 10
 """A pointer of no known tensor that is no further from one than this was probably meant to be in it."""
 
 
@@ -31,18 +32,6 @@ class Wrong:
     elements: int
     lanes: np.ndarray | None
     """Which lanes do so; None: all that are active, as they do the same."""
-
-
-def is_dense(tensor: TensorInfo) -> bool:
-    """Whether every place from a tensor's first element to its last is one of its elements."""
-    reached = 1
-    for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
-        if size == 1 or stride == 0:
-            continue
-        if stride > reached:
-            return False
-        reached += stride * (size - 1)
-    return True
 
 
 def is_broadcast(tensor: TensorInfo) -> bool:
@@ -76,7 +65,24 @@ class Block:
         )
 
 
-def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo]) -> bool:
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """What a kernel was given, for pointers of which nobody knows whose they are."""
+
+    tensors: list[TensorInfo]
+    """Its arguments."""
+    numbers: Collection[int]
+    """The plain numbers among them: each may be an address."""
+
+    @cached_property
+    def closed(self) -> bool:
+        """Whether no address can be in a number or in memory: then all pointers are those of arguments."""
+        if any(tensor.dtype in ("int64", "uint64") for tensor in self.tensors):
+            return False
+        return not any(abs(number) >= 2**31 for number in self.numbers)
+
+
+def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> bool:
     """Whether the ends of all lanes' blocks show that they stay inside. No is no answer."""
     form, width = accessed.pointers.numbers, accessed.width
     if form is None:
@@ -84,46 +90,40 @@ def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo]) -> bool:
     lows, highs, used = reach(form, accessed.mask, width)
     if not used.any():
         return True
+    if any(step % width for step in form.steps):
+        return False
     low, high = int(lows[used].min()), int(highs[used].max())
-    if len(tensors) != 1:
-        return (
-            not tensors
-            and accessed.memory.holds(low, high)
-            and not any(step % width for step in form.steps)
-            and not ((lows[used] % width).any())
-        )
-    tensor = tensors[0]
-    first, last = elements_of(tensor)
-    return (
-        is_dense(tensor)
-        and first <= low
-        and high <= last
-        and not any(step % width for step in form.steps)
-        and not ((lows[used] - first) % width).any()
-    )
+    if not tensors and not given.closed:
+        return _memory(accessed).holds(low, high) and not (lows[used] % width).any()
+    for tensor in tensors or given.tensors:
+        first, last = elements_of(tensor)
+        if first <= low and high <= last and is_dense(tensor):
+            return not ((lows[used] - first) % width).any()
+    return False
 
 
-def check(accessed: Accessed, tensors: list[TensorInfo], given: Collection[int]) -> tuple[Mask, list[Wrong]]:
+def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[Mask, list[Wrong]]:
     """The mask without what must not be touched, and what that was.
 
     `tensors` are those whose pointers these are; if nobody knows, they may lead into whatever the kernel was
-    given: its arguments, what tables of pointers among them lead to, and what holds one of the plain numbers
-    that it was `given`.
+    given: its arguments, what tables of pointers among them lead to, and what holds one of its numbers.
     """
-    if is_plainly_right(accessed, tensors):
+    if is_plainly_right(accessed, tensors, given):
         return accessed.mask, []
     block = Block(accessed.pointers, accessed.mask, accessed.width)
-    bad = ~(_inside(block, tensors) if tensors else _anywhere(block, accessed, given)) & block.keep
     found: list[Wrong] = []
     if tensors:
+        bad = ~_inside(block, tensors) & block.keep
         if bad.any():
-            found.append(block.wrong("out of bounds", bad, tensors[0]))
+            found.append(of_nearest(block.wrong("out of bounds", bad, None), tensors))
     else:
-        found += _kinds(block, bad, accessed)
+        right = _anywhere(block, accessed, given)
+        bad = ~(right & _inside(block, given.tensors) if given.closed else right) & block.keep
+        found += _kinds(block, bad, accessed, _FAR if given.closed else _NEAR)
     start = tensors[0].address if len(tensors) == 1 else 0
     crooked = block.keep & ~bad & ((block.addresses - start) % block.width != 0)
     if crooked.any():
-        found.append(block.wrong("misaligned", crooked, tensors[0] if tensors else None))
+        found.append(of_nearest(block.wrong("misaligned", crooked, None), tensors or accessed.tensors))
         bad |= crooked
     return (block.keep & ~bad if bad.any() else accessed.mask), found
 
@@ -136,15 +136,21 @@ def _inside(block: Block, tensors: list[TensorInfo]) -> np.ndarray:
         distance = block.addresses - first
         inside = (distance >= 0) & (distance + block.width <= last - first)
         if not is_dense(tensor):
-            for byte in {0, block.width - 1}:
-                inside &= tensor.elements((distance + byte) // tensor.itemsize) >= 0
+            for byte in {*range(0, block.width, tensor.itemsize), block.width - 1}:
+                inside[inside] = are_elements(tensor, (distance[inside] + byte) // tensor.itemsize)
         found |= inside
     return found
 
 
-def _anywhere(block: Block, accessed: Accessed, given: Collection[int]) -> np.ndarray:
+def _memory(accessed: Accessed) -> Memory:
+    """The memory of a language that leaves the checking to us."""
+    assert isinstance(accessed.memory, Memory)
+    return accessed.memory
+
+
+def _anywhere(block: Block, accessed: Accessed, given: Given) -> np.ndarray:
     """Which elements are in memory that the kernel was given in some way."""
-    lows, memory = block.addresses, accessed.memory
+    lows, memory = block.addresses, _memory(accessed)
     highs = lows + block.width
     outside = memory.outside(lows, highs) & block.keep
     if outside.any() and memory.adopt(lows[outside]):
@@ -152,12 +158,12 @@ def _anywhere(block: Block, accessed: Accessed, given: Collection[int]) -> np.nd
     foreign = np.zeros(lows.shape, bool)
     for tensor in memory.adopted:
         start, end = tensor.storage
-        if tensor.name.startswith("unnamed") and not any(start <= number < end for number in given):
+        if tensor.name.startswith("unnamed") and not any(start <= number < end for number in given.numbers):
             foreign |= (lows >= start) & (lows < end)
     return ~outside & ~foreign
 
 
-def _kinds(block: Block, bad: np.ndarray, accessed: Accessed) -> list[Wrong]:
+def _kinds(block: Block, bad: np.ndarray, accessed: Accessed, near: int) -> list[Wrong]:
     """What is wrong with pointers that lead nowhere, or to what the kernel was not given."""
     found: list[Wrong] = []
     null = bad & (block.addresses >= 0) & (block.addresses < _NULL)
@@ -170,15 +176,18 @@ def _kinds(block: Block, bad: np.ndarray, accessed: Accessed) -> list[Wrong]:
             found.append(block.wrong("foreign tensor", there, tensor))
             left &= ~there
     if left.any():
-        wild = block.wrong("out of bounds", left, None)
-        found.append(dataclasses.replace(wild, tensor=_nearest(wild.address, accessed.tensors)))
+        found.append(of_nearest(block.wrong("out of bounds", left, None), accessed.tensors, near))
     return found
 
 
-def _nearest(address: int, tensors: list[TensorInfo]) -> TensorInfo | None:
-    distances = [(max(t.storage[0] - address, address - t.storage[1]), n) for n, t in enumerate(tensors)]
-    nearest = min(distances, default=(_NEAR, 0))
-    return tensors[nearest[1]] if nearest[0] < _NEAR else None
+def of_nearest(wrong: Wrong, tensors: list[TensorInfo], near: int = _FAR) -> Wrong:
+    """With the tensor that it was probably meant to be in, if one is near enough."""
+    ends = [elements_of(tensor) for tensor in tensors]
+    distances = [max(first - wrong.address, wrong.address - last, 0) for first, last in ends]
+    nearest = min(range(len(tensors)), key=lambda n: distances[n], default=None)
+    if nearest is None or distances[nearest] >= near:
+        return wrong
+    return dataclasses.replace(wrong, tensor=tensors[nearest])
 
 
 class BroadcastStores:
@@ -190,19 +199,18 @@ class BroadcastStores:
     def check(self, spot: object, block: Block, tensor: TensorInfo, places: np.ndarray) -> Wrong | None:
         """Whether a place was stored to twice at this spot; `places` is each lane's program."""
         first, last = elements_of(tensor)
-        lanes = np.broadcast_to(
-            np.arange(len(block.keep)).reshape(-1, *(1,) * (block.keep.ndim - 1)), block.keep.shape
-        )[block.keep]
-        offsets = (block.addresses[block.keep] - first) // tensor.itemsize
+        keep = block.keep & (block.addresses >= first) & (block.addresses < last)
+        lanes = np.broadcast_to(np.arange(len(keep)).reshape(-1, *(1,) * (keep.ndim - 1)), keep.shape)[keep]
+        offsets = (block.addresses[keep] - first) // tensor.itemsize
         stored = self._stored.setdefault(spot, np.full((last - first) // tensor.itemsize + 1, -1, np.int64))
         order = np.argsort(offsets, kind="stable")
         again = np.zeros(len(offsets), bool)
         again[order[1:]] = offsets[order[1:]] == offsets[order[:-1]]
-        programs = places[lanes] if len(block.keep) > 1 else np.broadcast_to(places[-1], len(lanes))
+        programs = places[lanes] if len(keep) > 1 else np.broadcast_to(places[-1], len(lanes))
         again |= (stored[offsets] >= 0) & (stored[offsets] != programs)
         stored[offsets] = programs
         if not again.any():
             return None
-        bad = np.zeros(block.keep.shape, bool)
-        bad[block.keep] = again
+        bad = np.zeros(keep.shape, bool)
+        bad[keep] = again
         return block.wrong("broadcast store", bad, tensor)

@@ -76,7 +76,7 @@ def issue_of(finding: Finding, spot: Spot, known: Known, context: Context) -> Is
         past_end=past,
         mask=True if masked else None,
         expression=known.expression,
-        suggestion=_suggestion(wrong, past, index, masked, known.expression, context.scalars),
+        suggestion=_suggestion(wrong, past, index, masked, known, context.scalars),
     )
 
 
@@ -156,7 +156,7 @@ def _suggestion(
     past: int,
     index: tuple[int, ...] | None,
     masked: bool,
-    expression: str,
+    known: Known,
     scalars: Mapping[str, Any],
 ) -> str:
     """What to try, where that is evident."""
@@ -175,21 +175,31 @@ def _suggestion(
         return "begin with torch.zeros, or store to every element first"
     if tensor is None:
         return ""
+    if known.described:
+        return f"describe no more than {tensor.name} has: shape {tensor.shape}, strides {tensor.strides}"
     if not past:
         return f"use the strides of {tensor.name}, {tensor.strides}: it is not contiguous"
-    axis = next(
-        (a for a, i in enumerate(index or ()) if not 0 <= i < tensor.shape[a]), 0 if tensor.shape else None
-    )
-    if axis is None or index is None:
+    bound = _bound(tensor, past, known, scalars)
+    if index is None or not bound:
         return ""
-    size = tensor.shape[axis]
-    limit = next((name for name, value in scalars.items() if value == size), str(size))
-    what = f"(the index along axis {axis})"
-    if len(tensor.shape) == 1 and tensor.strides == (1,):
-        address = expression.partition("\n")[0]
-        offset = address.removeprefix(f"{tensor.name} + ")
-        what = offset if offset != address and offset.isidentifier() else "(the index)"
-    bound = f"{what} < {limit}" if past > 0 else f"{what} >= 0"
     if not masked:
         return f"the access has no mask: add mask={bound}"
     return f"its mask lets this element through: let it include {bound}"
+
+
+def _bound(tensor: TensorInfo, past: int, known: Known, scalars: Mapping[str, Any]) -> str:
+    """What a mask has to say, in the user's names where these are clear."""
+    if len(tensor.shape) == 1 and tensor.strides == (1,):
+        address = known.expression.partition("\n")[0]
+        offset = address.removeprefix(f"{tensor.name} + ")
+        is_variable = offset != address and offset.isidentifier() and offset not in scalars
+        what = offset if is_variable else "(the index)"
+        names = [name for name, value in scalars.items() if value == tensor.shape[0] and name != offset]
+        return f"{what} < {names[0] if names else tensor.shape[0]}" if past > 0 else f"{what} >= 0"
+    # An address says how far it is, and not which index was too large.
+    bounds = []
+    for axis, size in enumerate(tensor.shape):
+        names = [name for name, value in scalars.items() if value == size]
+        limit = names[0] if len(names) == 1 else size
+        bounds.append(f"(the index along axis {axis} " + (f"< {limit})" if past > 0 else ">= 0)"))
+    return " & ".join(bounds)

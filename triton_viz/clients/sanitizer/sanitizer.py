@@ -10,7 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from triton_viz.clients.sanitizer import uninitialized, wrapping
-from triton_viz.clients.sanitizer.checks import Block, BroadcastStores, Wrong, check, is_broadcast
+from triton_viz.clients.sanitizer.checks import (
+    Block,
+    BroadcastStores,
+    Given,
+    Wrong,
+    check,
+    is_broadcast,
+    of_nearest,
+)
 from triton_viz.clients.sanitizer.data import Verdict
 from triton_viz.clients.sanitizer.issues import Context, Finding, issue_of, undecided
 from triton_viz.clients.sanitizer.sites import Known, Spot, known_spots
@@ -24,6 +32,8 @@ from triton_viz.core.config import cfg
 from triton_viz.core.data import Access, Atomic, Compute, Issue, Load, Op, Program, Site, Store, TensorInfo
 from triton_viz.core.grid.memory import Mask
 from triton_viz.core.grid.value import Value
+from triton_viz.core.patch import running_backend
+from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.base import Accessed
 from triton_viz.errors import SanitizerError, UnsupportedError
 
@@ -78,7 +88,7 @@ class Sanitizer(Client):
         self._kernel = fn
         self._arguments: dict[str, Any] = {}
         self._tensors: dict[str, TensorInfo] = {}
-        self._fresh: list[uninitialized.Fresh] = []
+        self._fresh: dict[int, uninitialized.Fresh] = {}
         self._analysis = Analysis((), False, "the launch did not begin")
         self._spots: dict[Spot, Known] = {}
         self._seen: dict[Spot, tuple[str, ...]] = {}
@@ -88,7 +98,10 @@ class Sanitizer(Client):
         """For each thread, those of its programs in which a number wrapped around."""
         self._findings: dict[tuple[Spot, str], Finding] = {}
         self._broadcast = BroadcastStores()
+        self._told: dict[tuple[Any, ...], Issue] = {}
+        """What the language itself found."""
         self._records = None
+        self._aborted = False
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """An argument of the launch."""
@@ -96,14 +109,15 @@ class Sanitizer(Client):
         for path, tensor in tensors_in(name, arg):
             info = TensorInfo.of(path, tensor)
             self._tensors[path] = info
-            if self.initcheck and (fresh := uninitialized.fresh(tensor, info)) is not None:
-                self._fresh.append(fresh)
+            if self.initcheck and (fresh := uninitialized.fresh(info)) is not None:
+                self._fresh[fresh.start] = fresh
 
     def grid_callback(self, grid: Program) -> None:
         """All arguments are known: look at the kernel before it runs."""
         numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_whole(arg)}
         self._context = Context(grid, numbers)
-        self._analysis = self._analyze(grid)
+        self._given = Given(list(self._tensors.values()), numbers.values())
+        self._analysis = Analysis((), True) if _checks_itself() else self._analyze(grid)
         self._spots = known_spots(self._analysis, self._tensors)
         for spot, known in self._spots.items():
             overflow = known.overflow
@@ -113,6 +127,12 @@ class Sanitizer(Client):
                 for kind, verdict, witness in _violations(known):
                     self._add(spot, self._of_witness(kind, verdict, witness))
         self._abort()
+
+    def issue_callback(self, issue: Issue) -> bool:
+        """Keep what a language finds that checks its kernels itself."""
+        with self._lock:
+            self._told.setdefault((issue.call_path, issue.kind, issue.tensor), issue)
+        return True
 
     def _analyze(self, grid: Program) -> Analysis:
         raise NotImplementedError
@@ -135,6 +155,8 @@ class Sanitizer(Client):
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Look at what touches memory, before it does."""
+        if _checks_itself():
+            return OpCallbacks()
         if op_type is Compute:
             return OpCallbacks(after_callback=self._compute, only=wrapping.EXACT)
         if not issubclass(op_type, Access):
@@ -160,7 +182,7 @@ class Sanitizer(Client):
 
     # --- accesses of a running kernel ---
 
-    def _access(self, access: str, accessed: Accessed, **_: Any) -> Mask:
+    def _access(self, access: str, accessed: Accessed, operation: str = "", **_: Any) -> Mask:
         """The mask of an access without what it must not touch."""
         path, columns = kernel_columns(self._kernel)
         spot = path, columns, access
@@ -169,13 +191,16 @@ class Sanitizer(Client):
         mask, found = accessed.mask, []
         tensors = [self._tensors[name] for name in known.tensors]
         if not known.proved:
-            mask, found = check(accessed, tensors, self._context.scalars.values())
+            mask, found = check(accessed, tensors, self._given)
         broadcast = [tensor for tensor in tensors if access == "store" and is_broadcast(tensor)]
         if broadcast or self._fresh:
             block = Block(accessed.pointers, mask, accessed.width)
+            use = "store" if operation == "xchg" else access  # its result need not be used
             with self._lock:
                 found += [w for tensor in broadcast if (w := self._stored_twice(spot, block, tensor))]
-                found += [w for fresh in self._fresh if (w := self._never_written(access, block, fresh))]
+                found += [
+                    w for fresh in self._fresh.values() if (w := self._never_written(use, block, fresh))
+                ]
         if found:
             self._stage(spot, accessed, found)
         return mask
@@ -223,8 +248,8 @@ class Sanitizer(Client):
         if access != "store":
             bad = fresh.unwritten(block.addresses, block.width) & block.keep
             if bad.any():
-                owner = next(t for t in self._tensors.values() if t.storage[0] == fresh.start)
-                found = block.wrong("uninitialized", bad, owner)
+                owners = [tensor for tensor in self._tensors.values() if tensor.storage[0] == fresh.start]
+                found = of_nearest(block.wrong("uninitialized", bad, None), owners)
         if access != "load":
             fresh.mark(block.addresses[block.keep], block.width)
         return found
@@ -247,6 +272,7 @@ class Sanitizer(Client):
             issue_of(finding, spot, self._spots.get(spot, Known()), self._context)
             for (spot, _), finding in self._findings.items()
         ]
+        found += self._told.values()
         if not self.execute:
             wrong = {spot for spot, _ in self._findings}
             found += [
@@ -265,7 +291,8 @@ class Sanitizer(Client):
         return next((v.reason for v in known.verdicts if v.reason), self._analysis.reason)
 
     def _abort(self) -> None:
-        if self.abort_on_error and self._findings:
+        if self.abort_on_error and (self._findings or self._told) and not self._aborted:
+            self._aborted = True
             issues = [issue for issue in self._issues() if issue.verdict == "violation"]
             where = f"{issues[0].call_path[-1].file}:{issues[0].call_path[-1].line}"
             more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
@@ -279,7 +306,7 @@ class Sanitizer(Client):
             kind=kind,
             lane=0,
             address=witness.address,
-            tensor=self._tensors.get(verdict.tensor.split(", ")[0]),
+            tensor=self._tensors.get(witness.tensor),
             elements=1,
             lanes=None,
         )
@@ -339,6 +366,11 @@ class _Call:
     arguments: dict[str, Any]
 
 
+def _checks_itself() -> bool:
+    """Whether the language of the launch checks every access, and says so: see `Client.issue_callback`."""
+    return OPERATION_REGISTRY[running_backend()].checks_itself
+
+
 def _is_whole(arg: Any) -> bool:
     return isinstance(arg, int | np.integer) and not isinstance(arg, bool)
 
@@ -381,6 +413,10 @@ class NoSanitizer(Sanitizer):
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Nothing is looked at."""
         return OpCallbacks()
+
+    def issue_callback(self, issue: Issue) -> bool:
+        """It is not wanted."""
+        return False
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:
         """All of them."""

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable
 
-from triton_viz.clients.sanitizer.symbolic.analysis import AccessVerdict, Analysis
+from triton_viz.clients.sanitizer.symbolic.analysis import NEVER, AccessVerdict, Analysis
 from triton_viz.clients.utils import Columns
 from triton_viz.core.data import Site
 
@@ -29,6 +29,11 @@ class Known:
         return self.verdicts[0].expression if self.verdicts else ""
 
     @property
+    def described(self) -> bool:
+        """Whether it goes through a tensor descriptor or a block pointer."""
+        return any(v.origin is not None and v.origin.op == "descriptor" for v in self.verdicts)
+
+    @property
     def may_wrap(self) -> bool:
         """Whether a number in the address may wrap around, depending on data."""
         return any(verdict.may_wrap for verdict in self.verdicts)
@@ -52,7 +57,7 @@ def known_spots(analysis: Analysis, tensors: Iterable[str]) -> dict[Spot, Known]
     names = set(tensors)
     found = {}
     for spot, verdicts in by_spot.items():
-        named = [tuple(verdict.tensor.split(", ")) for verdict in verdicts]
+        named = [tuple(v.tensor.split(", ")) for v in verdicts if v.reason != NEVER]
         clear = analysis.complete and all(name in names for one in named for name in one)
         found[spot] = Known(
             tensors=tuple(dict.fromkeys(name for one in named for name in one)) if clear else (),

@@ -1,12 +1,14 @@
 """Memory that nobody has written to: what `torch.empty` gave, less what was stored there since.
 
-While somebody watches, `torch.empty` and its relatives fill what they give with a pattern. An element was
-never written if the pattern is still there, no PyTorch operation has changed its tensor, and no kernel has
-stored to it.
+While somebody watches, `torch.empty` and its relatives fill what they give with a pattern, each with its own.
+An element was never written if the pattern is still there, and no kernel has stored to it. A few bytes may be
+like the pattern by chance: so many in a row are not.
 """
 
+import ctypes
 import dataclasses
 import functools
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +19,10 @@ import torch
 from triton_viz.core.attributes import set_attributes
 from triton_viz.core.data import TensorInfo
 
-_PATTERN = 0xCB
+_RUN = 8
+"""Of so many bytes in a row, one would have been different if somebody had written them."""
+_MULTIPLIER = 0x9E3779B97F4A7C15
+"""Its multiples look random in their upper bits."""
 _FACTORIES = [
     (torch, "empty"),
     (torch, "empty_like"),
@@ -28,24 +33,41 @@ _FACTORIES = [
 ]
 
 
+def _pattern(first: int, size: int) -> np.ndarray:
+    """Bytes that nobody writes."""
+    places = np.arange(first, first + size, dtype=np.uint64)
+    return (places * np.uint64(_MULTIPLIER) >> np.uint64(56)).astype(np.uint8)
+
+
 @dataclasses.dataclass
 class Fresh:
     """A storage that was empty when it was given out."""
 
     start: int
     end: int
-    version: int
-    """PyTorch's count of changes to the tensor."""
-    written: np.ndarray
-    """For each byte, whether a kernel stored to it."""
+    pattern: int
+    """Where its pattern begins."""
+    empty: np.ndarray
+    """For each byte, whether nobody has written to it."""
     data: np.ndarray
     """The bytes as they are now."""
+
+    def look(self) -> None:
+        """Find out what was written since the last look, by PyTorch or anybody else."""
+        same = self.data == _pattern(self.pattern, len(self.data))
+        # What a kernel wrote is no evidence: between two elements of its there may be one that nobody wrote.
+        row = np.concatenate([[False], same | ~self.empty, [False]])
+        begins, ends = np.flatnonzero(row[1:] != row[:-1]).reshape(-1, 2).T
+        long = np.zeros(len(same) + 1, np.int8)
+        enough = ends - begins >= min(_RUN, len(same))
+        long[begins[enough]], long[ends[enough]] = 1, -1
+        self.empty &= same & (np.cumsum(long[:-1], dtype=np.int8) == 1)
 
     def mark(self, addresses: np.ndarray, width: int) -> None:
         """These were stored to."""
         here = addresses[(addresses >= self.start) & (addresses + width <= self.end)] - self.start
         for byte in range(width):
-            self.written[here + byte] = True
+            self.empty[here + byte] = False
 
     def unwritten(self, addresses: np.ndarray, width: int) -> np.ndarray:
         """Which of these elements nobody wrote."""
@@ -53,10 +75,11 @@ class Fresh:
         at = np.where(inside, addresses - self.start, 0)
         found = inside.copy()
         for byte in range(width):
-            found &= ~self.written[at + byte] & (self.data[at + byte] == _PATTERN)
+            found &= self.empty[at + byte]
         return found
 
 
+_patterns = itertools.count(1, 1 << 40)
 _fresh: dict[int, Fresh] = {}
 """By the address of the storage."""
 _watchers = 0
@@ -86,12 +109,7 @@ def _noting(factory: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(factory)
     def create(*args: Any, **kwargs: Any) -> Any:
         tensor = factory(*args, **kwargs)
-        if (
-            type(tensor) is torch.Tensor
-            and tensor.device.type == "cpu"
-            and tensor.layout is torch.strided
-            and not tensor.is_inference()
-        ):
+        if type(tensor) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout is torch.strided:
             _note(tensor)
         return tensor
 
@@ -104,15 +122,17 @@ def _note(tensor: torch.Tensor) -> None:
     if not size or start in _fresh:
         return
     data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
-    data[:] = _PATTERN
-    _fresh[start] = Fresh(start, start + size, tensor._version, np.zeros(size, bool), data)
-    weakref.finalize(tensor, _fresh.pop, start, None)
+    pattern = next(_patterns)
+    data[:] = _pattern(pattern, size)
+    memory: Any = (ctypes.c_char * size).from_address(start)  # holding on to the storage would keep it alive
+    data = np.ndarray(size, np.uint8, buffer=memory)
+    _fresh[start] = Fresh(start, start + size, pattern, np.ones(size, bool), data)
+    weakref.finalize(storage, _fresh.pop, start, None)  # it is PyTorch's own, and lives as long as any view
 
 
-def fresh(tensor: torch.Tensor, info: TensorInfo) -> Fresh | None:
-    """What is known of a tensor's memory; None if it was written to as a whole, or never empty."""
+def fresh(info: TensorInfo) -> Fresh | None:
+    """What is known of a tensor's memory; None if it never was empty."""
     found = _fresh.get(info.storage[0])
-    if found is not None and (tensor.is_inference() or tensor._version != found.version):
-        _fresh.pop(info.storage[0], None)
-        return None
+    if found is not None:
+        found.look()
     return found

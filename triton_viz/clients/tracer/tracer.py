@@ -25,7 +25,9 @@ class Tracer(Client):
     NAME: ClassVar[str] = "tracer"
     vectorized: ClassVar[bool] = True
 
-    def __init__(self, values: bool | None = None, arithmetic: bool = False, backend: str = "triton") -> None:
+    def __init__(
+        self, values: bool | None = None, arithmetic: bool = False, backend: str | None = None
+    ) -> None:
         self._values, self._arithmetic, self._backend = values, arithmetic, backend
         self._records = ChunkRecords()
         self._joined: list[Op] | None = None

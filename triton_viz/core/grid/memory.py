@@ -5,10 +5,13 @@ reads pointers from a tensor). Every access is checked against them before it ha
 error, never a crash.
 """
 
+import contextlib
 import ctypes
 import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -219,13 +222,10 @@ class Memory:
         """Take in the live torch tensors that hold any of these addresses; whether there were some."""
         known = {tensor.storage for tensor in self.tensors}
         found: dict[tuple[int, int], TensorInfo] = {}
-        for thing in _live_tensors():
-            try:
-                info = TensorInfo.of("", thing)
-            except RuntimeError:  # it stands for other tensors, and has no memory of its own
-                continue
+        for info, reference in self._live:
             start, end = info.storage
-            if start == 0 or info.storage in known or info.storage in found:
+            thing = reference()
+            if thing is None or start == 0 or info.storage in known or info.storage in found:
                 continue
             if ((addresses >= start) & (addresses < end)).any():
                 found[info.storage] = msgspec.structs.replace(info, name=self._name_of(info))
@@ -235,6 +235,15 @@ class Memory:
                 self.adopted += found.values()
                 self._set_tensors([*self.tensors, *found.values()])
         return bool(found)
+
+    @cached_property
+    def _live(self) -> list[tuple[TensorInfo, "weakref.ref[Any]"]]:
+        """Every tensor there is, and where. It is looked for once: that takes as long as a small launch."""
+        found = []
+        for thing in _live_tensors():
+            with contextlib.suppress(RuntimeError):  # it stands for others, and has no memory of its own
+                found.append((TensorInfo.of("", thing), weakref.ref(thing)))
+        return found
 
     def _name_of(self, found: TensorInfo) -> str:
         """`*table[3]` for what the fourth pointer in the argument `table` leads to."""

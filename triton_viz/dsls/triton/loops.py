@@ -103,7 +103,7 @@ class Loop:
     def _one_by_one(self, items: Any) -> Iterator[Any]:
         flow, regions, at = self.flow, self.flow.regions, self.at
         for self.index, item in enumerate(items):
-            if flow.lanes.active is not regions[at] and not self._resume():
+            if not (flow.alive and flow.lanes.active is regions[at]) and not self._resume():
                 return
             if self.broke is not None and flow.waits != self.began_waits:
                 self._may_wait()
@@ -120,7 +120,7 @@ class Loop:
             if index in ends:
                 inside = regions[at]
                 regions[at] = counts > index if inside is None else inside & (counts > index)
-            if flow.lanes.active is not regions[at] and not self._resume():
+            if not (flow.alive and flow.lanes.active is regions[at]) and not self._resume():
                 return
             if self.broke is not None and flow.waits != self.began_waits:
                 self._may_wait()
@@ -142,7 +142,7 @@ class Loop:
         """Begin an iteration of a `while` loop, before its condition is evaluated."""
         self.index += 1
         flow = self.flow
-        return flow.lanes.active is flow.regions[self.at] or self._resume()
+        return (flow.alive and flow.lanes.active is flow.regions[self.at]) or self._resume()
 
     def holds(self, condition: Any) -> bool:
         """Whether a `while` loop goes on for anybody. Lanes whose condition fails leave it."""

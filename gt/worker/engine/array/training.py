@@ -1,13 +1,16 @@
 """Dropout and optimizer updates that NumPy and JAX share."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from gt.worker.engine.random import uniform
+from gt.worker.engine.random import place, uniform
 
 
-def dropout(xp: Any, x: Any, p: float, seed: int) -> Any:
-    keep = xp.asarray(uniform(x.shape, "float32", seed) >= p)
+def dropout(
+    xp: Any, x: Any, p: float, seed: int, at: Sequence[int] | None = None, of: Sequence[int] | None = None
+) -> Any:
+    keep = xp.asarray(uniform(x.shape, "float32", seed, place(at, of)) >= p)
     return x * keep * (1 / (1 - p) if p < 1 else 0.0)
 
 

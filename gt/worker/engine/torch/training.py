@@ -1,22 +1,30 @@
 """Dropout and optimizer updates in PyTorch's words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from gt.worker.engine.random import uniform
+from gt.worker.engine.random import place, uniform
 
 F = TypeVar("F", bound=Callable[..., Tensor])
 
 
-def dropout(x: Tensor, p: float, seed: int) -> Tensor:
-    return _dropped(x, p, _keep(tuple(x.shape), p, seed).to(x.device))
+def dropout(
+    x: Tensor, p: float, seed: int, at: Sequence[int] | None = None, of: Sequence[int] | None = None
+) -> Tensor:
+    return _dropped(x, p, _keep(tuple(x.shape), p, seed, at, of).to(x.device))
 
 
-def _keep(shape: tuple[int, ...], p: float, seed: int) -> Tensor:
-    return torch.as_tensor(uniform(shape, "float32", seed) >= p)
+def _keep(
+    shape: tuple[int, ...],
+    p: float,
+    seed: int,
+    at: Sequence[int] | None = None,
+    of: Sequence[int] | None = None,
+) -> Tensor:
+    return torch.as_tensor(uniform(shape, "float32", seed, place(at, of)) >= p)
 
 
 def _dropped(x: Tensor, p: float, drawn: Tensor) -> Tensor:

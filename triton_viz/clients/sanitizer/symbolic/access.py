@@ -91,14 +91,14 @@ class AccessOps(Ops):
         self, pointers: Symbolic, mask: Symbolic | None, other: Any, *policy: Any
     ) -> Symbolic:
         """What is at the pointers where the mask is true."""
-        self.note("load", pointers, _mask(mask))
+        self.note("load", pointers, _mask(mask), True)
         return self._loaded(pointers)
 
     def create_masked_store(
         self, pointers: Symbolic, values: Symbolic, mask: Symbolic | None, *policy: Any
     ) -> None:
         """Write to the pointers where the mask is true."""
-        self.note("store", pointers, _mask(mask))
+        self.note("store", pointers, _mask(mask), True)
 
     # --- atomics ---
 

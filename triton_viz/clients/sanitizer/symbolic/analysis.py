@@ -9,6 +9,10 @@ from triton_viz.clients.sanitizer.symbolic.origin import Origin, describe
 from triton_viz.clients.utils import Columns
 from triton_viz.core.data import Program, Site
 
+NEVER = "it never happens"
+"""Why an access is right that belongs to no tensor."""
+FLAGS = ("outside_view", "overflow", "misaligned")
+"""What else a verdict shows, each with a witness."""
 Decision = Literal["ok", "violation", "concrete", "undecided"]
 
 
@@ -23,6 +27,8 @@ class Witness:
     """Which element of the block."""
     address: int
     """The first byte that is touched."""
+    tensor: str = ""
+    """Whose pointer it was."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +46,7 @@ class AccessVerdict:
     reason: str = ""
     """Why it is concrete or undecided."""
     tensor: str = ""
-    """The name of the tensor whose pointer it is; empty if that is not clear."""
+    """The name of the tensor whose pointer it is, or of each that it may be; empty if that is not clear."""
     witness: Witness | None = None
     """Of a violation: an element outside of the memory that the tensor is a view of."""
     outside_view: Witness | None = None

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from triton_viz.clients.sanitizer.symbolic import integers
-from triton_viz.clients.sanitizer.symbolic.analysis import AccessVerdict, Witness
+from triton_viz.clients.sanitizer.symbolic.analysis import FLAGS, NEVER, AccessVerdict, Witness
 from triton_viz.clients.sanitizer.symbolic.evaluate import Evaluation, atoms_of
 from triton_viz.clients.sanitizer.symbolic.expression import (
     FALSE,
@@ -33,11 +33,15 @@ from triton_viz.clients.sanitizer.symbolic.origin import Origin
 from triton_viz.clients.sanitizer.symbolic.solver import TIMEOUT, TIMEOUT_ON_DATA, Unsolved, find, unknowns
 from triton_viz.clients.utils import Columns
 from triton_viz.core.data import Program, Site, TensorInfo
-from triton_viz.core.places import elements_of
+from triton_viz.core.places import axes_of, elements_of, is_dense
 
 BUDGET = 8.0
 """Seconds for all questions of one launch; what is left then is undecided."""
 _MOST_CASES = 16
+_COUNTING = ("wrap", "mul", "select", "min", "max")
+"""What is as wrong as what it is made of."""
+_SHRINKING = ("div", "shr")
+"""What a hash does, too: it is wrong only if it leads out of bounds."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +79,15 @@ class Decider:
 
     def locate(self, noted: Noted) -> AccessVerdict:
         """Whose pointers an access uses, without asking where they lead."""
-        names = dict.fromkeys(name for name, _, _ in self._cases(noted.address, noted.condition))
-        tensor = ", ".join(names) if all(names) else ""
-        return self._verdict(noted, {"verdict": "concrete", "reason": "it was not asked", "tensor": tensor})
+        cases = self._cases(noted.address, noted.condition)
+        names = dict.fromkeys(name for name, _, _ in cases)
+        found = {
+            "verdict": "concrete",
+            "reason": "it was not asked" if names else NEVER,
+            "tensor": ", ".join(names) if all(names) else "",
+            "may_wrap": any(_wraps(distance, _COUNTING + _SHRINKING) for _, distance, _ in cases),
+        }
+        return self._verdict(noted, found)
 
     def _verdict(self, noted: Noted, found: dict[str, Any]) -> AccessVerdict:
         return AccessVerdict(
@@ -102,10 +112,14 @@ class Decider:
             return {"verdict": "undecided", "reason": f"{type(error).__name__}: {error}"}
 
     def _decided(self, noted: Noted) -> dict[str, Any]:
-        results = [self._case(noted, *case) for case in self._cases(noted.address, noted.condition)]
+        cases = self._cases(noted.address, noted.condition)
+        if not cases:
+            return {"verdict": "ok", "reason": NEVER}
+        results = [self._case(noted, *case) for case in cases]
         worst = max(results, key=lambda r: ("ok", "concrete", "undecided", "violation").index(r["verdict"]))
-        names = dict.fromkeys(r.get("tensor", "") for r in results)
-        return {**worst, "tensor": worst.get("tensor") or ", ".join(n for n in names if n)}
+        flags = {name: r[name] for r in results for name in FLAGS if r.get(name)}
+        names = dict.fromkeys(name for name, _, _ in cases)
+        return {**worst, **flags, "tensor": ", ".join(names) if all(names) else ""}
 
     def _cases(self, address: Sum, condition: Cond) -> list[tuple[str, Sum, Cond]]:
         """The tensor that a pointer leads into, and how far from its first element; each that it may be."""
@@ -129,11 +143,9 @@ class Decider:
                     todo += [(add(rest, b), both(when, opposite(test))), (add(rest, a), both(when, test))]
                     continue
             done.append(("", where, when))
-        return done or [("", address, FALSE)]
+        return done
 
     def _case(self, noted: Noted, name: str, distance: Sum, condition: Cond) -> dict[str, Any]:
-        if condition is FALSE:
-            return {"verdict": "ok"}
         if not name:
             return self._anywhere(noted, distance, condition)
         tensor = self._tensors[name]
@@ -142,14 +154,18 @@ class Decider:
             bad: Cond = TRUE
         else:
             bad = _outside(distance, low, high - noted.width)
-        result = self._ask(noted, distance, condition, bad, tensor.address)
-        result["tensor"] = name
-        result["may_wrap"] = any(one.op == "wrap" and one.args[2] for one in atoms_of(distance))
+        result = self._ask(noted, distance, condition, bad, tensor)
+        result["may_wrap"] = bool(_wraps(distance, _COUNTING + _SHRINKING))
+        if result["verdict"] == "ok":
+            result |= self._own_elements(noted, tensor, distance, condition)
         if result["verdict"] in ("ok", "violation"):
-            result |= self._flags(noted, tensor, distance, condition, result["verdict"] == "ok")
+            outside = bad if result["verdict"] == "violation" else FALSE
+            result |= self._overflow(noted, tensor, distance, condition, outside)
         return result
 
-    def _ask(self, noted: Noted, distance: Sum, condition: Cond, bad: Cond, address: int) -> dict[str, Any]:
+    def _ask(
+        self, noted: Noted, distance: Sum, condition: Cond, bad: Cond, tensor: TensorInfo | None
+    ) -> dict[str, Any]:
         question = both(condition, bad)
         if question is FALSE:
             return {"verdict": "ok"}
@@ -163,30 +179,46 @@ class Decider:
             return {"verdict": "ok"}
         if not_known:
             return {"verdict": "concrete", "reason": reason}
-        return {"verdict": "violation", "witness": self._witness(noted, found, distance, address)}
+        return {"verdict": "violation", "witness": self._witness(noted, found, distance, tensor)}
 
     def _anywhere(self, noted: Noted, address: Sum, condition: Cond) -> dict[str, Any]:
         """A pointer that is of no one tensor: it has to lie in the memory of any."""
+        if loaded := unknowns(address):  # nothing bounds an address that comes out of memory
+            return {"verdict": "concrete", "reason": _reason(loaded)}
         spans = {t.storage for t in self._tensors.values() if t.storage[1] > t.storage[0]}
         bad = all_of([_outside(address, low, high - noted.width) for low, high in spans])
-        result = self._ask(noted, address, condition, bad, 0)
+        result = self._ask(noted, address, condition, bad, None)
         if result["verdict"] == "violation":
             return {"verdict": "undecided", "reason": "it is not clear into which tensor the pointer leads"}
         return result
 
-    def _flags(
-        self, noted: Noted, tensor: TensorInfo, distance: Sum, condition: Cond, inside: bool
+    def _own_elements(
+        self, noted: Noted, tensor: TensorInfo, distance: Sum, condition: Cond
     ) -> dict[str, Any]:
-        """What else may be odd about addresses that were decided."""
-        questions: dict[str, Cond] = {"overflow": _wrapping(distance)}
-        if inside:
-            if elements_of(tensor) != tensor.storage or not _is_dense(tensor):
-                questions["outside_view"] = _no_element(tensor, distance, noted.width)
-            rest = integers.remainder(distance, number(noted.width))
-            questions["misaligned"] = opposite(equal(rest, ZERO))
-        flags: dict[str, Any] = {}
+        """Whether addresses that stay inside the memory are elements of the view, and whole ones."""
+        rest = integers.remainder(distance, number(noted.width))
+        questions: dict[str, Cond] = {"misaligned": opposite(equal(rest, ZERO))}
+        if elements_of(tensor) != tensor.storage or not is_dense(tensor):
+            if (axes := axes_of(tensor)) is None:
+                return {"verdict": "undecided", "reason": f"the strides of {tensor.name} overlap"}
+            questions["outside_view"] = _no_element(tensor, axes, distance, noted.width)
+        result: dict[str, Any] = {}
         for name, question in questions.items():
-            question = both(condition, question)
+            found = self._ask(noted, distance, condition, question, tensor)
+            if found["verdict"] == "violation":
+                result[name] = found["witness"]
+            elif found["verdict"] != "ok":
+                result |= found
+        return result
+
+    def _overflow(
+        self, noted: Noted, tensor: TensorInfo, distance: Sum, condition: Cond, outside: Cond
+    ) -> dict[str, Any]:
+        """A signed number in the address that wraps around, if that is certain."""
+        for question in (
+            both(condition, _wrapping(_wraps(distance))),
+            all_of([condition, outside, _wrapping(_wraps(distance, _COUNTING + _SHRINKING))]),
+        ):
             if question is FALSE or unknowns(question):
                 continue
             try:
@@ -194,22 +226,25 @@ class Decider:
             except Unsolved:
                 continue
             if found is not None:
-                flags[name] = self._witness(noted, found, distance, tensor.address)
-        return flags
+                return {"overflow": self._witness(noted, found, distance, tensor)}
+        return {}
 
     def _find(self, question: Cond, timeout: float = TIMEOUT) -> dict[Atom, int] | None:
         if time.monotonic() > self._end:
             raise Unsolved(f"the launch's {BUDGET:g} s for questions were used up")
         return find(question, timeout)
 
-    def _witness(self, noted: Noted, found: dict[Atom, int], distance: Sum, address: int) -> Witness:
+    def _witness(
+        self, noted: Noted, found: dict[Atom, int], distance: Sum, tensor: TensorInfo | None
+    ) -> Witness:
         value = Evaluation(found)
         x, y, z = (value.number(program_id(axis, size)) for axis, size in enumerate(self._grid))
         return Witness(
             program=(x, y, z),
             iterations=tuple((line, value.number(k)) for line, k in noted.loops),
             index=tuple(value.number(index(axis, size)) for axis, size in enumerate(noted.shape)),
-            address=address + value.number(distance),
+            address=value.number(distance) + (0 if tensor is None else tensor.address),
+            tensor="" if tensor is None else tensor.name,
         )
 
 
@@ -226,40 +261,41 @@ def _reason(atoms: list[Atom]) -> str:
     return f"it depends on {' and on '.join(list(texts)[:3])}" if texts else ""
 
 
-def _is_dense(tensor: TensorInfo) -> bool:
-    """Whether every place from the first element to the last is an element."""
-    reach = 1
-    for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
-        if size == 1 or stride == 0:
-            continue
-        if stride > reach:
-            return False
-        reach += stride * (size - 1)
-    return True
-
-
-def _no_element(tensor: TensorInfo, distance: Sum, width: int) -> Cond:
-    """Where a distance from the first element is none of the tensor's elements."""
+def _no_element(tensor: TensorInfo, axes: list[tuple[int, int]], distance: Sum, width: int) -> Cond:
+    """Where something of this width at a distance from the first element is none of the tensor's elements."""
     first, last = elements_of(tensor)
     bad = [_outside(distance, 0, last - first - width)]
-    if not _is_dense(tensor):
-        inside = not_negative(distance)
-        left = distance
-        for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True), reverse=True):
-            if stride and size > 1:
-                by = number(stride * tensor.itemsize)
-                place = integers.divide(left, by)
-                bad.append(both(inside, at_least(place, number(size))))
-                left = subtract(left, scale(place, by.const))
+    inside = not_negative(distance)
+    for step in range(0, width, tensor.itemsize) if not is_dense(tensor) else ():
+        left = add(distance, number(step))
+        for stride, size in axes:
+            by = number(stride * tensor.itemsize)
+            place = integers.divide(left, by)
+            bad.append(both(inside, at_least(place, number(size))))
+            left = subtract(left, scale(place, by.const))
         bad.append(both(inside, at_least(left, number(tensor.itemsize))))
     return any_of(bad)
 
 
-def _wrapping(distance: Sum) -> Cond:
-    """Where a signed number in an address does not fit its type."""
-    found = []
-    for one in atoms_of(distance):
+def _wrapping(wraps: list[Atom]) -> Cond:
+    """Where one of these numbers does not fit its type."""
+    return any_of([_outside(one.args[0], one.low, one.high) for one in wraps])
+
+
+def _wraps(distance: Sum, through: tuple[str, ...] = _COUNTING) -> list[Atom]:
+    """The signed numbers in an address that may wrap around.
+
+    What only a few bits or a rest are taken of does not count: that is a hash, and means to.
+    """
+    found: list[Atom] = []
+    todo, seen = [one for one, _ in distance.terms], set[Atom]()
+    while todo:
+        one = todo.pop()
+        if one in seen:
+            continue
+        seen.add(one)
         if one.op == "wrap" and one.args[2]:
-            inner = one.args[0]
-            found.append(_outside(inner, one.low, one.high))
-    return any_of(found) if found else FALSE
+            found.append(one)
+        if one.op in through:
+            todo += [inner for arg in one.args if isinstance(arg, Sum) for inner, _ in arg.terms]
+    return found

@@ -140,7 +140,7 @@ class _Run:
                     keys |= loops
         return {key for key in keys if key is not None}
 
-    def _note(self, kind: str, pointers: Symbolic, mask: Cond) -> None:
+    def _note(self, kind: str, pointers: Symbolic, mask: Cond, masked: bool = False) -> None:
         flow = self.flow
         if flow.muted or flow.active is FALSE:
             return
@@ -151,7 +151,7 @@ class _Run:
             loops=tuple(flow.where()),
             address=pointers.sum,
             condition=both(flow.active, mask),
-            masked=mask is not TRUE,
+            masked=masked or mask is not TRUE,
             width=width(pointers.dtype),
             shape=pointers.shape,
             origin=pointers.origin,

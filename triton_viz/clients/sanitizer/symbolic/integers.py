@@ -90,6 +90,8 @@ def _by_constant(a: Sum, by: int) -> tuple[Sum, Sum]:
     if a.is_const:
         quotient = abs(a.const) // by * (1 if a.const >= 0 else -1)
         return number(quotient), number(a.const - quotient * by)
+    if a.const % by == 0 and not any(n % by for _, n in a.terms):
+        return Sum(a.const // by, tuple((one, n // by) for one, n in a.terms)), ZERO
     if a.low >= 0:
         # (by * x + rest) / by is x + rest / by if the rest is no less than zero.
         whole = Sum(a.const // by, tuple((one, n // by) for one, n in a.terms if n % by == 0))
@@ -184,14 +186,16 @@ def bits_and(a: Sum, b: Sum, kind: Kind) -> Sum:
         if mask == 0:
             return ZERO
         if mask > 0 and (mask & (mask + 1)) == 0:  # the lowest bits: a remainder, always positive
-            return subtract(a, scale(floor_divide(a, mask + 1), mask + 1)) if a.low < 0 else _low(a, mask + 1)
+            return _low(a, mask + 1)
         if mask < 0 and ((-mask) & (-mask - 1)) == 0:  # all but the lowest bits
             return scale(floor_divide(a, -mask), -mask)
     return bitwise("and", a, b, kind)
 
 
 def _low(a: Sum, by: int) -> Sum:
-    return _by_constant(a, by)[1]
+    # Moved up by a multiple of the divisor so that nothing is negative: that leaves the same.
+    up = number(max(0, -(a.low // by)) * by)
+    return _by_constant(add(a, up), by)[1]
 
 
 def bits_or(a: Sum, b: Sum, kind: Kind) -> Sum:

@@ -461,6 +461,9 @@ class SymbolicLoop:
         del flow.waiting[self.at - 1 :]
         flow.set_active(entered)
 
+    def announce_end(self) -> None:
+        """All returned from within: nobody is to be told."""
+
     def finished(self) -> Any:
         """For the loop's `else`: a test which holds for those that did not break."""
         flow = self.flow

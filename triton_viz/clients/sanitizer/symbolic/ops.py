@@ -1,14 +1,18 @@
 """What all parts of the symbolic builder share."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from triton_viz.clients.sanitizer.symbolic.expression import Cond, Reason, Sum, unknown
 from triton_viz.clients.sanitizer.symbolic.origin import Origin
 from triton_viz.clients.sanitizer.symbolic.value import Symbolic, indices, kind_of, unknown_node
 
-Note = Callable[[str, Symbolic, Cond], None]
-"""Hears of an access: load, store, atomic or descriptor; the pointers; and where the mask is true."""
+
+class Note(Protocol):
+    """Hears of an access."""
+
+    def __call__(self, kind: str, pointers: Symbolic, mask: Cond, masked: bool = False, /) -> None:
+        """A load, store, atomic or descriptor; where the mask is true; whether there is one in the source."""
 
 
 class Stopped(Exception):
@@ -22,7 +26,7 @@ class Ops:
         self.grid = grid
         self.scope: Callable[[], tuple[Sum, ...]] = lambda: ()
         """The counters of the loops around: what is not known may differ from iteration to iteration."""
-        self.note: Note = lambda kind, pointers, mask: None
+        self.note: Note = lambda kind, pointers, mask, masked=False: None
         self.inline: Callable[..., Any] = lambda *_: None
         """Calls a function of scalars for each element of a block; the flow's."""
 

@@ -1,0 +1,311 @@
+// GT's instruction log, line by line, and what it tells: who asked for what, when it was sent where, when it was
+// done. gt/timeline.py reads the same format for files and pictures. Pure functions.
+
+/** One line of the tape. */
+export interface Entry {
+  time: number;
+  sequence: number;
+  event: string;
+  /** CLIENT or WORKER. */
+  role: string;
+  name: string;
+  command: string;
+  bytes: number;
+  details: string;
+}
+
+/** One instruction on one worker: sent, begun once those before it were done, done. */
+export interface Span {
+  command: string;
+  /** The op's name, or the command's. */
+  label: string;
+  client: string;
+  worker: string;
+  /** When the dispatcher had it from the client; undefined if the dispatcher itself added it. */
+  received: number | undefined;
+  sent: number;
+  start: number;
+  end: number;
+  bytes: number;
+  details: string;
+  failed: string;
+  tensor: string;
+}
+
+/** A tensor that a worker holds, or held. */
+export interface Held {
+  tensor: string;
+  shape: string;
+  dtype: string;
+  layout: string;
+  op: string;
+  workers: string[];
+  freed: boolean;
+}
+
+/** A client's part of all the work. */
+export interface Share {
+  client: string;
+  instructions: number;
+  bytes: number;
+  seconds: number;
+}
+
+/** Instructions that came again and again in the same order. */
+export interface HotPath {
+  client: string;
+  length: number;
+  times: number;
+  ops: string[];
+}
+
+/** All that a tape tells. */
+export interface Tape {
+  entries: Entry[];
+  spans: Span[];
+  clients: string[];
+  workers: string[];
+  held: Held[];
+  shares: Share[];
+  hot: HotPath[];
+  unread: number;
+  first: number;
+  last: number;
+}
+
+const UNITS: Record<string, number> = { B: 1, KB: 1024, MB: 1 << 20, GB: 1 << 30 };
+const QUIET = new Set(["FreeTensor", "Site", ""]);
+const LONGEST_PATH = 400;
+
+/** Reads one line; undefined if it is none of the tape's. */
+export function readLine(line: string): Entry | undefined {
+  const fields = line.split("|");
+  const [elapsed = "", number = "", event = "", source = "", command = "", size = ""] = fields.map((field) =>
+    field.trim(),
+  );
+  const time = /^(\d+(?:\.\d+)?)s$/.exec(elapsed);
+  const sequence = /^#(\d+)$/.exec(number);
+  const bytes = /^(\d+(?:\.\d+)?)([KMG]?B)$/.exec(size);
+  const [role = "", ...name] = source.split(" ");
+  if (!time || !sequence || !bytes || !event || !role) return undefined;
+  return {
+    time: Number(time[1]),
+    sequence: Number(sequence[1]),
+    event,
+    role,
+    name: name.join(" "),
+    command,
+    bytes: Number(bytes[1]) * (UNITS[bytes[2] ?? "B"] ?? 1),
+    details: fields.slice(6).join("|").trim(),
+  };
+}
+
+/** The value of a key in an instruction's details. */
+export function detail(details: string, key: string): string {
+  return new RegExp(`(?:^| )${key}=(\\S+)`).exec(details)?.[1] ?? "";
+}
+
+/** Reads a whole log. */
+export function readTape(text: string): Tape {
+  const entries: Entry[] = [];
+  let unread = 0;
+  for (const line of text.split("\n")) {
+    const entry = readLine(line);
+    if (entry) entries.push(entry);
+    else if (line.trim()) unread++;
+  }
+  const spans = spansOf(entries);
+  const named = (role: string) => [
+    ...new Set(entries.filter((entry) => entry.role === role).map((e) => e.name)),
+  ];
+  return {
+    entries,
+    spans,
+    clients: named("CLIENT"),
+    workers: named("WORKER"),
+    held: heldOf(spans),
+    shares: sharesOf(entries, spans),
+    hot: hotPaths(entries),
+    unread,
+    first: entries[0]?.time ?? 0,
+    last: entries.at(-1)?.time ?? 0,
+  };
+}
+
+/** What an instruction is about, such as `result=c1_3`. */
+function subject(details: string): string {
+  return /(?:^| )((?:result|tensor_id|site)=\S+)/.exec(details)?.[1] ?? "";
+}
+
+function spansOf(entries: Entry[]): Span[] {
+  const asked = new Map<string, Entry[]>();
+  const taken = new Map<string, number>();
+  const waiting = new Map<string, Span[]>();
+  const done: Span[] = [];
+  const push = <T>(map: Map<string, T[]>, key: string, value: T) => {
+    const list = map.get(key);
+    if (list) list.push(value);
+    else map.set(key, [value]);
+  };
+  let client = "";
+  for (const entry of entries) {
+    const about = subject(entry.details);
+    if (entry.event === "RECV") {
+      // The client's own numbers, as the workers' lines write them.
+      const [key, value] = about.split("=");
+      push(asked, `${entry.command} ${key === "site" ? about : `${key}=${entry.name}_${value}`}`, entry);
+    } else if (entry.event === "WORKER_SEND") {
+      const command = entry.command.replace(/^Worker/, "");
+      // Each worker takes from what was asked in order: one instruction may be for several.
+      const key = `${command} ${about}`;
+      const place = taken.get(`${entry.name} ${key}`) ?? 0;
+      taken.set(`${entry.name} ${key}`, place + 1);
+      const origin = asked.get(key)?.[place] ?? asked.get(key)?.at(-1);
+      const tensor = /=(.+)_(\d+)$/.exec(about);
+      client = tensor?.[1] ?? origin?.name ?? client;
+      const span: Span = {
+        command,
+        label: detail(entry.details, "op") || command,
+        client,
+        worker: entry.name,
+        received: origin?.time,
+        sent: entry.time,
+        start: entry.time,
+        end: Number.NaN,
+        bytes: entry.bytes,
+        details: entry.details,
+        failed: "",
+        tensor: tensor ? `${tensor[1]}_${tensor[2]}` : "",
+      };
+      push(waiting, `${entry.name} ${entry.command} ${about}`, span);
+      done.push(span);
+    } else if (entry.event === "WORKER_RECV") {
+      // An answer that does not say what it is about is that to the oldest of its kind.
+      const key = `${entry.name} ${entry.command} ${about}`;
+      const kind = (one: string) => one.startsWith(key) && waiting.get(one)?.length;
+      const span = waiting.get(about ? key : ([...waiting.keys()].find(kind) ?? ""))?.shift();
+      if (!span) continue;
+      span.end = entry.time;
+      const failed = /FAILED (.*)$/.exec(entry.details);
+      if (failed) span.failed = failed[1] ?? "it failed";
+    }
+  }
+  return share(done, entries.at(-1)?.time ?? 0);
+}
+
+/** A worker does one after the other: what was sent and answered together shares the time evenly. */
+function share(spans: Span[], last: number): Span[] {
+  const free = new Map<string, number>();
+  for (let at = 0; at < spans.length; ) {
+    const first = spans[at] as Span;
+    let next = at;
+    while (
+      spans[next]?.worker === first.worker &&
+      spans[next]?.sent === first.sent &&
+      same(spans[next]?.end, first.end)
+    )
+      next++;
+    const end = Number.isNaN(first.end) ? last : first.end;
+    const begin = Math.min(end, Math.max(first.sent, free.get(first.worker) ?? 0));
+    // What only keeps books takes no time worth showing, unless there is nothing else.
+    const together = spans.slice(at, next);
+    const working = together.filter((span) => !QUIET.has(span.command)).length;
+    let now = begin;
+    for (const span of together) {
+      span.start = now;
+      if (!working || !QUIET.has(span.command)) now += (end - begin) / (working || together.length);
+      span.end = now;
+    }
+    free.set(first.worker, end);
+    at = next;
+  }
+  return spans;
+}
+
+function same(a: number | undefined, b: number): boolean {
+  return a === b || (Number.isNaN(a) && Number.isNaN(b));
+}
+
+function heldOf(spans: Span[]): Held[] {
+  const held = new Map<string, Held>();
+  for (const span of spans) {
+    const known = held.get(span.tensor);
+    const input = held.get(detail(span.details, "input"));
+    if (input) input.layout ||= placed(span.details, "from");
+    if (!span.tensor || span.command === "GetData") continue;
+    if (span.command === "FreeTensor") {
+      if (known) known.freed = true;
+    } else if (known && !known.freed) {
+      if (!known.workers.includes(span.worker)) known.workers.push(span.worker);
+      known.layout ||= layoutIn(span.details);
+    } else {
+      held.delete(span.tensor);
+      held.set(span.tensor, {
+        tensor: span.tensor,
+        shape: detail(span.details, "of") || detail(span.details, "shape"),
+        dtype: detail(span.details, "dtype"),
+        layout: layoutIn(span.details),
+        op: span.label,
+        workers: [span.worker],
+        freed: false,
+      });
+    }
+  }
+  return [...held.values()];
+}
+
+/** How an instruction says its result lies: in words, or as a part of something larger. */
+function layoutIn(details: string): string {
+  const [part, whole] = [detail(details, "shape").split("x"), detail(details, "of").split("x")];
+  const axis = whole[0] ? whole.findIndex((size, at) => size !== part[at]) : -1;
+  return detail(details, "layout") || placed(details, "to") || (axis < 0 ? "" : `sharded(${axis})`);
+}
+
+/** The layout in `from=sharded(0)@worker_0,worker_1`, as instructions that move tensors write it. */
+function placed(details: string, key: string): string {
+  const [layout = "", workers] = detail(details, key).split("@");
+  return workers ? layout : "";
+}
+
+function sharesOf(entries: Entry[], spans: Span[]): Share[] {
+  const shares = new Map<string, Share>();
+  const of = (client: string) => {
+    const found = shares.get(client) ?? { client, instructions: 0, bytes: 0, seconds: 0 };
+    shares.set(client, found);
+    return found;
+  };
+  for (const entry of entries) {
+    if (entry.event !== "RECV" || !entry.command) continue;
+    of(entry.name).instructions++;
+    of(entry.name).bytes += entry.bytes;
+  }
+  for (const span of spans) if (span.client) of(span.client).seconds += span.end - span.start;
+  return [...shares.values()].sort((a, b) => b.seconds - a.seconds);
+}
+
+/** For each client the sequence that repeats and covers most of its stream. */
+export function hotPaths(entries: Entry[]): HotPath[] {
+  const streams = new Map<string, string[]>();
+  for (const entry of entries) {
+    if (entry.event !== "RECV" || QUIET.has(entry.command)) continue;
+    const stream = streams.get(entry.name) ?? [];
+    stream.push(detail(entry.details, "op") || entry.command);
+    streams.set(entry.name, stream);
+  }
+  return [...streams].flatMap(([client, stream]) => {
+    let best: HotPath | undefined;
+    for (let length = 1; length <= Math.min(LONGEST_PATH, stream.length / 3); length++) {
+      let [run, longest, from] = [0, 0, 0];
+      for (let at = length; at < stream.length; at++) {
+        run = stream[at] === stream[at - length] ? run + 1 : 0;
+        if (run > longest) [longest, from] = [run, at - run - length + 1];
+      }
+      const times = Math.floor(longest / length) + 1;
+      // A longer sequence counts only if it covers clearly more than the shorter one that it is made of.
+      if (times >= 3 && (!best || times * length > 1.2 * best.times * best.length)) {
+        best = { client, length, times, ops: stream.slice(from, from + length) };
+      }
+    }
+    return best ? [best] : [];
+  });
+}

@@ -1,0 +1,317 @@
+// The cluster's view: GT's tape as a timeline, with an instruction's details, where tensors live, hot paths and
+// each client's share. From the server's log, which may still grow, or from a log inside the page itself.
+
+import { ApiError, api } from "../api";
+import { onScheme } from "../colours";
+import { byId, empty, make, plural, table } from "../dom";
+import { formatBytes, formatSeconds, formatShare } from "../format";
+import { type Held, readTape, type Span, type Tape } from "./tape";
+import { type Box, drawTimeline, LANE, moveRange, type Range, timeAt, wholeOf, zoomRange } from "./timeline";
+
+declare global {
+  interface Window {
+    /** A log that came with the page: `python -m gt.timeline` puts it there. */
+    TAPE?: { name: string; text: string };
+  }
+}
+
+const MOST_ROWS = 200;
+const FOLLOW = 1000;
+
+let text = "";
+let name = "";
+let end: number | undefined;
+let cut = false;
+let tape: Tape | undefined;
+let range: Range | undefined;
+let selected: Span | undefined;
+let boxes: Box[] = [];
+let following: ReturnType<typeof setInterval> | undefined;
+let built = false;
+
+/** Shows the tape; without one, what to do. */
+export async function showCluster(hasTape: boolean) {
+  if (window.TAPE) {
+    ({ name, text } = window.TAPE);
+  } else if (hasTape) {
+    await fetchMore();
+  } else {
+    const next =
+      "Run a GT program with `GT_INSTRUCTION_LOG=gt.log`, then open it: triton-visualizer --tape gt.log";
+    byId("cluster").replaceChildren(
+      empty("No instruction log was given, so there is no cluster to show.", next),
+    );
+    return;
+  }
+  if (!built) build();
+  built = true;
+  read(true);
+}
+
+/** Fetches what was written since; true if there was something. */
+async function fetchMore(): Promise<boolean> {
+  const slice = await api.tape(end);
+  // A log that became shorter is a new one.
+  if (end !== undefined && slice.size < end) {
+    [text, end] = ["", undefined];
+    return fetchMore();
+  }
+  cut ||= end === undefined && slice.start > 0;
+  text += slice.text;
+  [name, end] = [slice.name, slice.end];
+  return slice.text !== "";
+}
+
+function read(all: boolean) {
+  const followed = range && tape && range.to >= wholeOf(tape).to - 1e-9;
+  tape = readTape(text);
+  if (all || !range || followed) range = wholeOf(tape);
+  selected = undefined;
+  draw();
+  tables();
+}
+
+function build() {
+  const canvas = make("canvas");
+  canvas.id = "timeline";
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "Timeline of clients, dispatcher and workers; scroll zooms, drag moves");
+  const follow = make("button", "", "Follow");
+  follow.id = "follow";
+  follow.setAttribute("aria-pressed", "false");
+  follow.title = "Read the log again every second";
+  follow.onclick = () => toggleFollow(follow);
+  follow.hidden = Boolean(window.TAPE);
+  const whole = make("button", "", "Fit");
+  whole.id = "timeline-fit";
+  whole.onclick = () => {
+    if (tape) range = wholeOf(tape);
+    draw();
+  };
+  const head = make(
+    "h2",
+    "",
+    "Timeline ",
+    make("span", "tape-name"),
+    make("span", "tools-right", follow, whole),
+  );
+  const details = make("div", "details");
+  details.id = "instruction";
+  byId("cluster").replaceChildren(
+    make("section", "panel", head, canvas, details),
+    make(
+      "div",
+      "parts",
+      ...["shares", "hot", "held"].map((id) => {
+        const part = make("section", "panel");
+        part.id = `cluster-${id}`;
+        return part;
+      }),
+    ),
+  );
+  listen(canvas);
+  new ResizeObserver(draw).observe(byId("cluster"));
+  onScheme(draw);
+}
+
+function toggleFollow(button: HTMLElement) {
+  const on = !following;
+  button.setAttribute("aria-pressed", String(on));
+  clearInterval(following);
+  following = undefined;
+  if (!on) return;
+  following = setInterval(async () => {
+    try {
+      if (await fetchMore()) read(false);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      clearInterval(following);
+      following = undefined;
+      button.setAttribute("aria-pressed", "false");
+      byId("instruction").replaceChildren(make("p", "muted", error.message));
+    }
+  }, FOLLOW);
+}
+
+function draw() {
+  const canvas = document.getElementById("timeline") as HTMLCanvasElement | null;
+  const width = (canvas?.parentElement?.clientWidth ?? 0) - 28;
+  if (!canvas || !tape || !range || width < 100) return;
+  boxes = drawTimeline(canvas, tape, range, width, selected);
+  canvas.dataset.drawn = `${tape.spans.length} ${range.from.toFixed(6)} ${range.to.toFixed(6)}`;
+  const notes = [name, `${plural(tape.entries.length, "line")}`, formatSeconds(tape.last - tape.first)];
+  if (cut) notes.push("only its end: the log is too long to show at once");
+  if (tape.unread) notes.push(`${plural(tape.unread, "line")} could not be read`);
+  (byId("cluster").querySelector(".tape-name") as HTMLElement).textContent = notes.join(" · ");
+  describe();
+}
+
+function listen(canvas: HTMLCanvasElement) {
+  let moved = 0;
+  const whole = () => wholeOf(tape as Tape);
+  const width = () => canvas.clientWidth;
+  canvas.onwheel = (event) => {
+    if (!range) return;
+    event.preventDefault();
+    range = zoomRange(
+      range,
+      whole(),
+      timeAt(range, width(), event.offsetX),
+      event.deltaY < 0 ? 1.4 : 1 / 1.4,
+    );
+    draw();
+  };
+  canvas.onpointerdown = (event) => {
+    moved = 0;
+    canvas.setPointerCapture(event.pointerId);
+  };
+  canvas.onpointermove = (event) => {
+    if (event.buttons & 1 && range) {
+      moved += Math.abs(event.movementX);
+      const perPixel = timeAt(range, width(), 1) - timeAt(range, width(), 0);
+      range = moveRange(range, whole(), -event.movementX * perPixel);
+      draw();
+    }
+    const box = under(event);
+    const more = box && box.count > 1 ? ` and ${box.count - 1} more` : "";
+    canvas.title = box ? `${box.span.label}${more}, ${formatSeconds(box.span.end - box.span.start)}` : "";
+  };
+  canvas.onclick = (event) => {
+    if (moved > 3) return;
+    const box = under(event);
+    selected = box?.span;
+    // Several in one box: zoom in on them.
+    if (box && box.count > 1 && range) {
+      const until = timeAt(range, width(), box.x + box.width);
+      const room = Math.max(1e-5, 2 * (until - box.span.start));
+      range = moveRange({ from: box.span.start - room, to: until + room }, whole(), 0);
+    }
+    draw();
+  };
+  canvas.tabIndex = 0;
+  canvas.onkeydown = (event) => {
+    if (!range) return;
+    const middle = (range.from + range.to) / 2;
+    const by = (range.to - range.from) / 5;
+    const keys: Record<string, () => Range> = {
+      "+": () => zoomRange(range as Range, whole(), middle, 1.4),
+      "-": () => zoomRange(range as Range, whole(), middle, 1 / 1.4),
+      ArrowLeft: () => moveRange(range as Range, whole(), -by),
+      ArrowRight: () => moveRange(range as Range, whole(), by),
+    };
+    const action = keys[event.key];
+    if (!action) return;
+    event.preventDefault();
+    event.stopPropagation();
+    range = action();
+    draw();
+  };
+}
+
+function under(event: MouseEvent): Box | undefined {
+  const { offsetX: x, offsetY: y } = event;
+  return boxes.find(
+    (box) => x >= box.x - 1 && x <= box.x + box.width + 1 && y >= box.y && y <= box.y + LANE - 10,
+  );
+}
+
+/** The selected instruction in words. */
+function describe() {
+  const root = byId("instruction");
+  if (!selected) {
+    root.replaceChildren(
+      make("p", "muted", "Click an instruction to see where it came from and what it did."),
+    );
+    return;
+  }
+  const {
+    command,
+    label,
+    client,
+    worker,
+    received,
+    sent,
+    start,
+    end: done,
+    bytes,
+    details,
+    failed,
+  } = selected;
+  const facts: [string, string][] = [
+    ["from", received === undefined ? "the dispatcher" : client],
+    ["on", worker],
+    ["waited", formatSeconds(start - (received ?? sent))],
+    ["took about", formatSeconds(done - start)],
+    ["size", formatBytes(bytes)],
+  ];
+  const list = make("dl", "facts wide");
+  for (const [title, fact] of facts) list.append(make("dt", "", title), make("dd", "", fact));
+  const launch = /(?:^| )launch=(\d+)/.exec(details)?.[1];
+  const parts: Node[] = [
+    make("div", "card-head", make("b", "", label), make("span", "muted", command)),
+    list,
+  ];
+  parts.push(make("pre", "", details));
+  if (launch) {
+    const link = make("a", "", "the kernel that it launched");
+    link.href = `#launch=${launch}`;
+    parts.push(link);
+  }
+  if (failed) parts.push(make("p", "kind bad", failed));
+  root.replaceChildren(...parts);
+}
+
+function tables() {
+  if (!tape) return;
+  const all = Math.max(
+    1e-12,
+    tape.shares.reduce((sum, share) => sum + share.seconds, 0),
+  );
+  const rows = tape.shares.map((share) => [
+    share.client,
+    share.instructions.toLocaleString("en"),
+    formatBytes(share.bytes),
+    formatSeconds(share.seconds),
+    formatShare(share.seconds / all),
+  ]);
+  fill(
+    "shares",
+    "Clients",
+    "their share of the workers' time",
+    table(["client", "instructions", "sent", "time", "share"], rows),
+  );
+  const hot = tape.hot.map((path) => [
+    path.client,
+    `${path.times}×`,
+    plural(path.length, "instruction"),
+    make("span", "ops-chain", path.ops.slice(0, 12).join(" → ") + (path.length > 12 ? " → …" : "")),
+  ]);
+  const chains = hot.length
+    ? table(["client", "repeated", "length", "ops"], hot)
+    : make("p", "muted", "Nothing repeats at least three times.");
+  fill("hot", "Hot paths", "sequences that repeat", chains);
+  const alive = tape.held.filter((held) => !held.freed);
+  const shown = (alive.length ? alive : tape.held).slice(-MOST_ROWS);
+  const note = alive.length
+    ? `${alive.length.toLocaleString("en")} alive at the end, ${tape.held.length.toLocaleString("en")} in all`
+    : `all ${tape.held.length.toLocaleString("en")} were freed; the last ones`;
+  const lives = shown.map((held) => [
+    held.tensor,
+    held.shape || "–",
+    held.op,
+    make("span", "", ...held.workers.map((worker) => make("span", "badge", worker))),
+    layoutOf(held),
+  ]);
+  fill("held", "Tensors", note, table(["tensor", "shape", "made by", "lives on", "layout"], lives));
+}
+
+/** How a tensor lies, as far as the tape says. */
+export function layoutOf(held: Held): string {
+  if (held.layout) return held.layout;
+  return held.workers.length > 1 ? `over ${held.workers.length} workers` : "whole";
+}
+
+function fill(id: string, title: string, note: string, part: Node) {
+  const scroll = make("div", "scroll limited", part);
+  byId(`cluster-${id}`).replaceChildren(make("h2", "", `${title} `, make("span", "", note)), scroll);
+}

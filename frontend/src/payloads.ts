@@ -1,0 +1,417 @@
+// What the server sends. Written by `python -m tools.page_types` from triton_viz/visualizer/payloads.py:
+// change it there. GLOSSARY.md says what each field means.
+
+/** One launch, as the picker shows it. */
+export interface LaunchSummary {
+  id: number;
+  kernel: string;
+  grid: [number, number, number];
+  records: number;
+  issues: number;
+  profiled: boolean;
+  values: boolean;
+}
+
+/** Every launch, oldest first. */
+export interface LaunchList {
+  launches: LaunchSummary[];
+  tape: boolean;
+}
+
+/** The kernel's source; `first_line` is the number of `lines[0]` in its file. */
+export interface SourcePayload {
+  file: string;
+  first_line: number;
+  lines: string[];
+}
+
+/** A tensor argument of the launch. */
+export interface TensorPayload {
+  name: string;
+  shape: number[];
+  strides: number[];
+  dtype: string;
+  address: number;
+  itemsize: number;
+}
+
+/** A line of source, by its file's name without the folder. */
+export interface SitePayload {
+  file: string;
+  line: number;
+  function: string;
+}
+
+/** A load, a store or an atomic. Which elements it touched is in the tensor's tiles. */
+export interface AccessPayload {
+  uuid: string;
+  type: string;
+  line: number;
+  path: number;
+  iterations: [number, number][];
+  fields: Record<string, unknown>;
+  tensor: string;
+  block: number[];
+  touched: number;
+  masked: number;
+  outside: number;
+  bytes: number;
+  operation: string;
+}
+
+/** A product of two tiles, and the accesses that most likely are those tiles; empty if there is none. */
+export interface DotPayload {
+  uuid: string;
+  type: string;
+  line: number;
+  path: number;
+  iterations: [number, number][];
+  fields: Record<string, unknown>;
+  left: number[];
+  right: number[];
+  result: number[];
+  dtype: string;
+  left_op: string;
+  right_op: string;
+  result_op: string;
+}
+
+/** What every op has. `fields` holds what a type has beyond it, for a renderer that knows the type. */
+export interface OpPayload {
+  uuid: string;
+  type: string;
+  line: number;
+  path: number;
+  iterations: [number, number][];
+  fields: Record<string, unknown>;
+}
+
+/** A change in the use of NKI's scratch buffer. No backend emits any yet. */
+export interface SbufEvent {
+  op: string;
+  time: number;
+  bytes: number;
+}
+
+/** One program of one launch: the first thing that the page asks for. */
+export interface ProgramData {
+  launch: LaunchSummary;
+  program: [number, number, number];
+  source: SourcePayload;
+  tensors: TensorPayload[];
+  paths: SitePayload[][];
+  visualization_data: (AccessPayload | DotPayload | OpPayload)[];
+  first: number;
+  total: number;
+  sbuf: SbufEvent[];
+}
+
+/** What all programs together moved between one tensor and the kernel. */
+export interface Traffic {
+  type: string;
+  tensor: string;
+  ops: number;
+  elements: number;
+  masked: number;
+  bytes: number;
+}
+
+/** The traffic of each tensor, each kind of access apart, in order of first use. */
+export interface TrafficTable {
+  analysis: Traffic[];
+}
+
+/** What all programs did at one line of the kernel. */
+export interface LineHeat {
+  line: number;
+  ops: number;
+  bytes: number;
+  elements: number;
+  masked: number;
+  issues: number;
+}
+
+/** Each line that has ops or issues. */
+export interface LineTable {
+  lines: LineHeat[];
+}
+
+/** One step of a call path, with the source around it. */
+export interface CodeFrame {
+  file: string;
+  line: number;
+  function: string;
+  first_line: number;
+  lines: string[];
+}
+
+/** Where in the source an op is, the kernel's own line first. */
+export interface OpCode {
+  uuid: string;
+  frames: CodeFrame[];
+}
+
+/** How often which values occur. */
+export interface Histogram {
+  name: string;
+  counts: number[];
+  edges: number[];
+  elements: number;
+  nan: number;
+  infinite: number;
+  lowest: number | null;
+  highest: number | null;
+  mean: number | null;
+}
+
+/** One array of a binary answer: a number for each cell, row by row. */
+export interface BinaryLayer {
+  name: string;
+  dtype: string;
+  low: number | null;
+  high: number | null;
+}
+
+/** What stands before the arrays of a binary answer. */
+export interface BinaryHeader {
+  across: number;
+  down: number;
+  layers: BinaryLayer[];
+}
+
+/** An op of the program that has an element in its block. */
+export interface Toucher {
+  uuid: string;
+  type: string;
+  line: number;
+  masked: boolean;
+}
+
+/** All that is known of one element. */
+export interface ElementTip {
+  tensor: string;
+  index: number[];
+  element: number;
+  address: string;
+  value: number | boolean | string | null;
+  touched_by: Toucher[];
+}
+
+/** Something wrong, in one program that shows it. */
+export interface IssuePayload {
+  kind: string;
+  verdict: string;
+  message: string;
+  suggestion: string;
+  expression: string;
+  tensor: string;
+  index: number[] | null;
+  element: number | null;
+  program: [number, number, number];
+  others: [number, number, number][];
+  line: number;
+  other_line: number;
+  op: string;
+}
+
+/** What the sanitizer says of one access. */
+export interface VerdictPayload {
+  line: number;
+  access: string;
+  tensor: string;
+  verdict: string;
+  proof: string;
+}
+
+/** All issues of a launch, and what was found to be right. */
+export interface IssueList {
+  issues: IssuePayload[];
+  verdicts: VerdictPayload[];
+  checked: boolean;
+}
+
+/** A line of source code. */
+export interface Site {
+  file: string;
+  line: number;
+  function: string;
+}
+
+/** What one line does to one tensor. */
+export interface SiteTraffic {
+  site: Site[];
+  kind: string;
+  tensor: string;
+  dtype: string;
+  block: number[];
+  steps: number[] | null;
+  elements: number;
+  masked_off: number;
+  bytes: number;
+  error: number;
+  mask_waste: number;
+  most_used: number[];
+  requests: number;
+  sectors: number;
+  sectors_per_request: number;
+  coalescing: number;
+  distinct_bytes: number;
+  distinct_in_programs: number;
+  repeats_in_program: number;
+  repeats_across: number;
+  exact: boolean;
+}
+
+/** What the whole kernel does to one tensor. */
+export interface TensorTraffic {
+  tensor: string;
+  shape: number[];
+  dtype: string;
+  loaded: number;
+  stored: number;
+  atomics: number;
+  distinct_loaded: number;
+  distinct_stored: number;
+  repeats_in_program: number;
+  repeats_across: number;
+  exact: boolean;
+}
+
+/** The arithmetic of one line. */
+export interface Work {
+  site: Site[];
+  unit: string;
+  precision: string;
+  flops: number;
+}
+
+/** A loop of the kernel. */
+export interface Loop {
+  file: string;
+  line: number;
+  kind: string;
+  unrolled: boolean;
+  trips_least: number;
+  trips_most: number;
+  trips_total: number;
+}
+
+/** How evenly something is spread over the programs. */
+export interface Balance {
+  of: string;
+  least: number;
+  median: number;
+  most: number;
+  mean: number;
+  imbalance: number;
+  heaviest: [number, number, number][];
+  lightest: [number, number, number];
+}
+
+/** How atomics of a tensor meet at one element. */
+export interface Contention {
+  tensor: string;
+  updates: number;
+  elements: number;
+  hottest: number[] | number;
+  hits: number;
+  mean: number;
+}
+
+/** What a device could make of it at best. */
+export interface Roofline {
+  device: string;
+  flops: number;
+  least_bytes: number;
+  most_bytes: number;
+  memory_bytes: number;
+  intensity: number;
+  ridge: number;
+  bound: string;
+  seconds: number;
+  attainable: number;
+}
+
+/** What the compiler made of one line of source. */
+export interface CompiledLine {
+  file: string;
+  line: number;
+  ptx: string[];
+  ttgir: string[];
+  widths: number[];
+}
+
+/** What the compiler made of the kernel, for a GPU that need not be here. */
+export interface Compiled {
+  target: string;
+  registers: number | null;
+  spills: number | null;
+  shared: number | null;
+  warps: number | null;
+  lines: CompiledLine[];
+}
+
+/** Something to change. */
+export interface Finding {
+  kind: string;
+  message: string;
+  change: string;
+  cost: number;
+  file: string;
+  line: number;
+  tensor: string;
+}
+
+/** One launch of one kernel. */
+export interface KernelReport {
+  kernel: string;
+  file: string;
+  line: number;
+  grid: [number, number, number];
+  programs: number;
+  ran: number;
+  skipped: string[];
+  loaded: number;
+  stored: number;
+  loaded_error: number;
+  stored_error: number;
+  flops: number;
+  flops_error: number;
+  integer_ops: number;
+  sites: SiteTraffic[];
+  tensors: TensorTraffic[];
+  work: Work[];
+  loops: Loop[];
+  balance: Balance[];
+  contention: Contention[];
+  roofline: Roofline;
+  compiled: Compiled | null;
+  findings: Finding[];
+}
+
+/** What the roofline's device can do. */
+export interface DeviceRoof {
+  name: string;
+  flops: number;
+  bandwidth: number;
+}
+
+/** The profiler's report; None if the launch was not profiled. */
+export interface Profile {
+  report: KernelReport | null;
+  device: DeviceRoof | null;
+}
+
+/** A piece of GT's instruction log, whole lines only. */
+export interface TapeSlice {
+  name: string;
+  text: string;
+  start: number;
+  end: number;
+  size: number;
+}
+
+/** Any answer that is not a success. */
+export interface ApiProblem {
+  error: string;
+}

@@ -1,0 +1,182 @@
+// What the kernel costs: its traffic always; with the profiler also lines, tensors, a roofline and what to change.
+
+import { api } from "./api";
+import { byId, empty, make, plural, table } from "./dom";
+import { formatBytes, formatSeconds, formatShare, formatShort } from "./format";
+import { METRICS, programMap } from "./map";
+import type { Actions } from "./panel";
+import type { KernelReport, Profile, ProgramData, Traffic } from "./payloads";
+import { roofline } from "./roofline";
+import type { Program } from "./types";
+
+let choose: (program: Program) => void = () => undefined;
+let map: ReturnType<typeof programMap> | undefined;
+
+/** Shows the profile of a launch. */
+export async function showProfile(data: ProgramData, actions: Actions) {
+  const { launch } = data;
+  delete byId("profile-parts").dataset.launch;
+  const [{ analysis }, profile] = await Promise.all([api.traffic(launch.id), api.profile(launch.id)]);
+  const report = profile.report;
+  byId("profile-summary").replaceChildren(...(report ? summary(report) : [notProfiled()]));
+  byId("profile-parts").replaceChildren(
+    ...(report ? [roofPanel(profile), findings(report, actions)] : []),
+    heatPanel(data, actions),
+    ...(report ? [sites(report, actions), tensors(report)] : []),
+    traffic(analysis),
+  );
+  drawHeat(data);
+  byId("profile-parts").dataset.launch = String(launch.id);
+}
+
+function notProfiled(): HTMLElement {
+  return empty(
+    "This launch was not profiled, so there is only its traffic.",
+    'Trace it with `@triton_viz.trace(["tracer", "profiler"])` and run it again.',
+  );
+}
+
+function summary(report: KernelReport): HTMLElement[] {
+  const { roofline: roof } = report;
+  const facts: [string, string][] = [
+    ["loaded", formatBytes(report.loaded)],
+    ["stored", formatBytes(report.stored)],
+    ["arithmetic", `${formatShort(report.flops)} flop`],
+    ["intensity", `${formatShort(roof.intensity)} flop/B`],
+    [`at best on ${roof.device}`, formatSeconds(roof.seconds)],
+    ["bound by", roof.bound],
+    [
+      "programs",
+      report.ran === report.programs
+        ? report.ran.toLocaleString("en")
+        : `${report.ran} of ${report.programs}`,
+    ],
+  ];
+  return facts.map(([name, text]) =>
+    make("div", "fact", make("span", "muted", name), make("b", "fact-text", text)),
+  );
+}
+
+function panel(title: string, note: string, ...parts: (Node | string)[]): HTMLElement {
+  return make(
+    "section",
+    "panel",
+    make("h2", "", title, make("span", "", note)),
+    make("div", "scroll", ...parts),
+  );
+}
+
+function roofPanel({ report, device }: Profile): HTMLElement {
+  if (!report || !device?.bandwidth || !device.flops)
+    return panel("Roofline", "", "The device is not known.");
+  const { intensity, attainable, bound } = report.roofline;
+  const picture = roofline({ intensity, attainable, flops: device.flops, bandwidth: device.bandwidth });
+  return panel("Roofline", `${device.name}; this kernel is bound by ${bound}`, picture);
+}
+
+function findings(report: KernelReport, actions: Actions): HTMLElement {
+  const cards = report.findings.map((finding) => {
+    const head = make("div", "card-head", make("span", "kind", finding.kind));
+    head.append(
+      make(
+        "span",
+        "muted",
+        `${finding.line ? `line ${finding.line}, ` : ""}about ${formatShare(finding.cost)} of the time`,
+      ),
+    );
+    const button = make("button", "issue", head, make("p", "", finding.message));
+    button.append(make("p", "suggestion", "Try: ", finding.change));
+    button.onclick = () => actions.goTo({ line: finding.line });
+    return button;
+  });
+  const nothing = make("p", "muted", "The profiler would change nothing.");
+  return panel("What to change", plural(cards.length, "finding"), ...(cards.length ? cards : [nothing]));
+}
+
+function heatPanel(data: ProgramData, actions: Actions): HTMLElement {
+  choose = (program) => actions.goTo({ program });
+  const metric = make("select");
+  metric.id = "heat-metric";
+  metric.setAttribute("aria-label", "Colour the heat map by");
+  metric.append(
+    ...METRICS.map(([name, words]) => {
+      const option = make("option", "", words);
+      option.value = name;
+      return option;
+    }),
+  );
+  const canvas = make("canvas");
+  canvas.id = "heat";
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "Heat map of all programs; click chooses one");
+  const [low, high] = [make("span"), make("span")];
+  const scale = make("div", "scale", low, make("i", "ramp-bar"), high);
+  const part = panel("Heat map", "of all programs", make("div", "tools", metric, scale), canvas);
+  map = programMap(
+    canvas,
+    () => [Math.max(100, (canvas.parentElement?.clientWidth ?? 300) - 4), 260],
+    (program) => choose(program),
+    (least, most) => {
+      low.textContent = least;
+      high.textContent = most;
+    },
+  );
+  metric.onchange = () => drawHeat(data);
+  return part;
+}
+
+function drawHeat(data: ProgramData) {
+  const metric = byId<HTMLSelectElement>("heat-metric");
+  map?.show(data.launch, data.program, metric.value);
+}
+
+function sites(report: KernelReport, actions: Actions): HTMLElement {
+  const rows = report.sites.map((site) => [
+    String(site.site[0]?.line ?? ""),
+    site.kind,
+    site.tensor,
+    site.block.join("×") || "1",
+    formatBytes(site.bytes),
+    formatShare(site.mask_waste),
+    site.sectors_per_request.toFixed(1),
+    formatShare(site.coalescing),
+    `${site.repeats_across.toFixed(1)}×`,
+  ]);
+  const go = report.sites.map((site) => () => actions.goTo({ line: site.site[0]?.line }));
+  const titles = [
+    "line",
+    "access",
+    "tensor",
+    "block",
+    "bytes",
+    "masked",
+    "sectors/request",
+    "coalescing",
+    "reuse",
+  ];
+  return panel("Lines", "click goes to the line", table(titles, rows, go));
+}
+
+function tensors(report: KernelReport): HTMLElement {
+  const rows = report.tensors.map((tensor) => [
+    tensor.tensor,
+    tensor.shape.join(" × ") || "scalar",
+    tensor.dtype,
+    formatBytes(tensor.loaded),
+    formatBytes(tensor.stored + tensor.atomics),
+    formatBytes(tensor.distinct_loaded),
+    `${tensor.repeats_across.toFixed(1)}×`,
+  ]);
+  const titles = ["tensor", "shape", "type", "loaded", "written", "distinct loaded", "programs per element"];
+  return panel("Tensors", "", table(titles, rows));
+}
+
+function traffic(rows: Traffic[]): HTMLElement {
+  const cells = rows.map((row) => {
+    const counts = [row.ops, row.elements, row.masked].map((count) => count.toLocaleString("en"));
+    return [row.type, row.tensor || "no tensor", ...counts, formatBytes(row.bytes)];
+  });
+  const found = table(["type", "tensor", "ops", "elements", "masked", "bytes"], cells);
+  found.querySelector("tbody")?.setAttribute("id", "traffic");
+  return panel("Traffic", "of all programs", found);
+}

@@ -1,0 +1,38 @@
+// Light or dark: as the system says, until the reader says otherwise.
+
+import { byId } from "./dom";
+
+const KEY = "triton-viz scheme";
+const ORDER = ["auto", "light", "dark"] as const;
+const SIGNS = { auto: "◐", light: "☀", dark: "☾" };
+
+/** Lets the button in the header choose, and remembers it. */
+export function listenScheme() {
+  let chosen: (typeof ORDER)[number] = ORDER.find((name) => name === recall()) ?? "auto";
+  const apply = () => {
+    document.documentElement.dataset.scheme = chosen;
+    const button = byId("scheme");
+    button.textContent = SIGNS[chosen];
+    button.title = `Colours: ${chosen}`;
+    button.setAttribute("aria-label", button.title);
+    document.dispatchEvent(new Event("scheme"));
+  };
+  byId("scheme").onclick = () => {
+    chosen = ORDER[(ORDER.indexOf(chosen) + 1) % ORDER.length] ?? "auto";
+    try {
+      localStorage.setItem(KEY, chosen);
+    } catch {
+      // A browser may forbid it: then the choice lasts as long as the page.
+    }
+    apply();
+  };
+  apply();
+}
+
+function recall(): string | null {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,128 @@
+// GT's log as text becomes spans, shares, hot paths and places of tensors.
+
+import { describe, expect, it } from "vitest";
+import { hotPaths, readLine, readTape } from "../src/cluster/tape";
+import { formatTick, moveRange, ticksOf, wholeOf, zoomRange } from "../src/cluster/timeline";
+
+const SEED = `1.608s | #0011 | RECV         | CLIENT 006b8b4568           | BinaryOp        |       117B | result=2 op=add left=0 right=1
+1.609s | #0012 | WORKER_SEND  | WORKER auto_worker          | WorkerBinaryOp  |       152B | op=add result=006b8b4568_2
+1.612s | #0013 | WORKER_RECV  | WORKER auto_worker          | WorkerBinaryOp  |        91B | success=True`;
+
+const LOG = `
+   0.100s | #0000 | CONNECT      | WORKER w0          |                    |       0B |
+   0.200s | #0001 | RECV         | CLIENT c1          | CreateTensor       |     2.0MB | tensor_id=0 shape=512x1024 dtype=float32
+   0.200s | #0002 | RECV         | CLIENT c1          | BinaryOp           |      38B | result=1 op=mul left=0 right=0
+   0.201s | #0003 | WORKER_SEND  | WORKER w0          | WorkerCreateTensor |     2.0MB | tensor_id=c1_0 shape=512x1024 dtype=float32
+   0.201s | #0004 | WORKER_SEND  | WORKER w0          | WorkerBinaryOp     |      38B | result=c1_1 op=mul left=c1_0 right=c1_0
+   0.201s | #0005 | WORKER_SEND  | WORKER w1          | WorkerBinaryOp     |      38B | result=c1_1 op=mul left=c1_0 right=c1_0 layout=Sharded(0)
+   0.205s | #0006 | WORKER_RECV  | WORKER w0          | WorkerCreateTensor |       0B | tensor_id=c1_0 success=True
+   0.205s | #0007 | WORKER_RECV  | WORKER w0          | WorkerBinaryOp     |       0B | result=c1_1 success=True
+   0.207s | #0008 | WORKER_RECV  | WORKER w1          | WorkerBinaryOp     |       0B | result=c1_1 FAILED out of memory | again
+   0.300s | #0009 | WORKER_SEND  | WORKER w0          | WorkerFreeTensor   |       1B | tensor_id=c1_0
+not a line
+`;
+
+describe("a line", () => {
+  it("is read as the seed writes it", () => {
+    expect(readLine(SEED.split("\n")[0] ?? "")).toEqual({
+      time: 1.608,
+      sequence: 11,
+      event: "RECV",
+      role: "CLIENT",
+      name: "006b8b4568",
+      command: "BinaryOp",
+      bytes: 117,
+      details: "result=2 op=add left=0 right=1",
+    });
+  });
+
+  it.each(["", "hello", "1s | 2 | 3", "x | #1 | RECV | CLIENT c | Op | 1B | "])("%j is none", (line) => {
+    expect(readLine(line)).toBeUndefined();
+  });
+});
+
+describe("a tape", () => {
+  const tape = readTape(LOG);
+
+  it("has lanes, spans and what could not be read", () => {
+    expect([tape.clients, tape.workers, tape.unread]).toEqual([["c1"], ["w0", "w1"], 1]);
+    expect(tape.spans).toHaveLength(4);
+    expect([tape.first, tape.last]).toEqual([0.1, 0.3]);
+  });
+
+  it("shares the time of what was answered together, and finds who asked", () => {
+    const [create, mul] = tape.spans;
+    expect([create?.start, create?.end, mul?.end]).toEqual(
+      [0.201, 0.203, 0.205].map((t) => expect.closeTo(t)),
+    );
+    expect([mul?.client, mul?.received, mul?.label]).toEqual(["c1", 0.2, "mul"]);
+  });
+
+  it("keeps failures whole, also with a bar in them", () => {
+    expect(tape.spans[2]?.failed).toBe("out of memory | again");
+  });
+
+  it("knows where tensors live, and which were freed", () => {
+    expect(tape.held).toMatchObject([
+      { tensor: "c1_0", shape: "512x1024", workers: ["w0"], freed: true },
+      { tensor: "c1_1", workers: ["w0", "w1"], layout: "Sharded(0)", freed: false },
+    ]);
+  });
+
+  it("finds who asked also where one instruction is for several workers", () => {
+    expect(tape.spans.slice(1, 3).map((span) => [span.worker, span.received])).toEqual([
+      ["w0", 0.2],
+      ["w1", 0.2],
+    ]);
+  });
+
+  it("tells along which axis a part was cut", () => {
+    const line = "0.1s | #1 | WORKER_SEND | WORKER w0 | WorkerCreateTensor | 1B |";
+    const part = readTape(`${line} tensor_id=c1_2 op=rand shape=32x64 at=0x0 of=64x64`);
+    expect(part.held).toMatchObject([{ shape: "64x64", layout: "sharded(0)" }]);
+    const moved = `${line} tensor_id=c1_3 shape=8\n${line.replace("CreateTensor", "AllGather")} result=c1_4 input=c1_3 from=sharded(0)@w0,w1 to=replicated@w0,w1`;
+    expect(readTape(moved).held.map((held) => held.layout)).toEqual(["sharded(0)", "replicated"]);
+  });
+
+  it("adds up each client's share", () => {
+    expect(tape.shares).toMatchObject([{ client: "c1", instructions: 2, bytes: 2 * 2 ** 20 + 38 }]);
+  });
+
+  it("reads the seed's own example, which names the result elsewhere", () => {
+    expect(readTape(SEED).spans).toMatchObject([{ worker: "auto_worker", label: "add" }]);
+  });
+
+  it("is empty for an empty log", () => {
+    expect(readTape("")).toMatchObject({ entries: [], spans: [], clients: [], hot: [] });
+  });
+});
+
+describe("hot paths", () => {
+  it("are the sequence that repeats most", () => {
+    const ops = ["load", ...Array.from({ length: 10 }, () => ["matmul", "relu", "sum"]).flat(), "print"];
+    const lines = ops.map((op, n) => `1.0s | #${n} | RECV | CLIENT c1 | UnaryOp | 1B | result=${n} op=${op}`);
+    const entries = lines.flatMap((line) => readLine(line) ?? []);
+    expect(hotPaths(entries)).toEqual([
+      { client: "c1", length: 3, times: 10, ops: ["matmul", "relu", "sum"] },
+    ]);
+    expect(hotPaths(entries.slice(0, 5))).toEqual([]);
+  });
+});
+
+describe("the timeline's range", () => {
+  const whole = wholeOf(readTape(LOG));
+
+  it("zooms around a point, and never beyond the tape", () => {
+    const near = zoomRange(whole, whole, 0.2, 10);
+    expect(near.to - near.from).toBeCloseTo((whole.to - whole.from) / 10);
+    expect(near.from).toBeLessThan(0.2);
+    expect(zoomRange(near, whole, 0.2, 1e-9)).toEqual(whole);
+    expect(moveRange(near, whole, 99).to).toBeCloseTo(whole.to);
+  });
+
+  it("has ticks at round numbers", () => {
+    expect(formatTick(0.2815, [0.2814, 0.2815, 0.2816])).toBe("281.5 ms");
+    expect(formatTick(2.5, [2, 2.5])).toBe("2.5 s");
+    expect(ticksOf({ from: 0, to: 1 }, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1].map((t) => expect.closeTo(t)));
+  });
+});

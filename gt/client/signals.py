@@ -1,0 +1,298 @@
+"""Signals: names for how tensors shall lie over workers, said outside of the program, in a YAML file.
+
+    # parallel.yaml, given by GT_CONFIG=parallel.yaml or gt.load_config("parallel.yaml")
+    batch:
+      shard: {axis: 0, workers: [0, 1, 2, 3]}
+    parameters:
+      replicate: true
+
+    with gt.signal.context("batch"):
+        x = gt.from_numpy(images)            # whatever is made inside lies as "batch" says
+    weight = gt.signal.tensor(weight, "parameters")      # the same values, laid out so
+
+A signal says `shard` (an axis, and over which workers, by number; all if none are named) or `replicate`
+(true, or over which workers). `backward` says the same for the gradients of what is made inside: by another
+signal's name, or by itself. `compile` is kept for the workers' compiler. With one worker, signals change
+nothing.
+"""
+
+import contextlib
+import difflib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gt.client.autograd import is_going_backward
+from gt.client.base import TensorBase, apply
+from gt.client.client import Client
+from gt.client.session import current
+from gt.client.tensor import Tensor
+from gt.errors import ConfigError
+from gt.transport.layouts import Replicated, Sharded
+from gt.transport.protocol import CreateTensor, LocalInstruction, Op, Signal, Upload
+
+__all__ = ["Scope", "context", "enter", "exit", "load_config", "tensor"]
+
+KEYS = ("shard", "replicate", "backward", "compile")
+
+
+class Scope(NamedTuple):
+    """What a signal says."""
+
+    name: str
+    layout: Replicated | Sharded | None = None
+    workers: tuple[int, ...] = ()
+    backward: "Scope | str | None" = None
+    compile: bool = False
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Scope] = []
+
+
+_state = _State()
+_scopes: dict[str, Scope] = {}
+_loaded: str | None = None
+"""The file that GT_CONFIG named when it was last looked at."""
+
+_KEPT = 100_000
+"""Of how many tensors it is remembered that their gradients have a signal."""
+
+
+# --- what users call ---
+
+
+def load_config(path: str | os.PathLike[str]) -> dict[str, Scope]:
+    """Read signals from a YAML file. They take the place of those that were known before."""
+    global _scopes, _loaded
+    _scopes = _Reader(Path(path)).read()
+    _loaded = os.environ.get("GT_CONFIG")
+    return dict(_scopes)
+
+
+@contextlib.contextmanager
+def context(name: str) -> Iterator[Scope]:
+    """Whatever is made inside lies as the signal says."""
+    scope = enter(name)
+    try:
+        yield scope
+    finally:
+        exit(name)
+
+
+def enter(name: str) -> Scope:
+    """From now on, on this thread, what is made lies as the signal says; until `exit`."""
+    scope = _find(name)
+    _listen(current())
+    _state.stack.append(scope)
+    return scope
+
+
+def exit(name: str | None = None) -> None:
+    """Leave the signal that was entered last, which is this one."""
+    stack = _state.stack
+    inside = stack[-1].name if stack else None
+    if inside is None or (name is not None and name != inside):
+        raise ConfigError(
+            f"exit({name!r}) without enter({name!r})"
+            if inside is None
+            else f"exit({name!r}) inside {inside!r}"
+        )
+    stack.pop()
+
+
+def tensor(x: Tensor, name: str) -> Tensor:
+    """The same values, laid out as the signal says. Gradients flow through it."""
+    if not isinstance(x, TensorBase):
+        raise TypeError(f"gt.signal.tensor() takes a tensor and a signal's name, not {type(x).__name__}")
+    with context(name):
+        return apply("reshape", (x,), {"shape": x.shape})
+
+
+# --- how the stream learns of it ---
+
+
+def _find(name: str) -> Scope:
+    global _loaded
+    path = os.environ.get("GT_CONFIG")
+    if path and path != _loaded:
+        load_config(path)
+    if name not in _scopes:
+        if not _scopes:
+            raise ConfigError(
+                f"no signal is called {name!r}: there are none. Name them in a YAML file, and set "
+                "GT_CONFIG=file.yaml or call gt.load_config('file.yaml')"
+            )
+        raise ConfigError(f"no signal is called {name!r}; {_suggest(name, _scopes)}")
+    return _scopes[name]
+
+
+def _suggest(name: str, known: Any) -> str:
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(map(repr, known))}"
+
+
+def _listen(client: Client) -> None:
+    """Put signals into a client's stream from now on. A client that never uses any pays nothing for them."""
+    if getattr(client.emit, "signals", False):
+        return
+    send = client.emit
+
+    def emit(instruction: LocalInstruction) -> None:
+        if isinstance(instruction, Op | CreateTensor | Upload):
+            scope = _scope_of(client)
+            if scope is not None:
+                _announce(client, scope, instruction.result, send)
+        send(instruction)
+
+    emit.signals = True  # type: ignore[attr-defined] - a function may have attributes
+    client.emit = emit
+
+
+def _scope_of(client: Client) -> Scope | None:
+    if is_going_backward():
+        return client.backward_signals.get(client.at_node)
+    return _state.stack[-1] if _state.stack else None
+
+
+def _announce(client: Client, scope: Scope, result: int, send: Any) -> None:
+    if scope.layout is not None:
+        send(Signal(result, scope.name, scope.layout, scope.workers))
+    if scope.backward is not None and not is_going_backward():
+        backward = _scopes[scope.backward] if isinstance(scope.backward, str) else scope.backward
+        known = client.backward_signals
+        known[result] = backward
+        if len(known) > _KEPT:
+            del known[next(iter(known))]
+
+
+# --- reading the file ---
+
+
+class _Reader:
+    """Reads a file of signals, and says what is wrong with it, and in which line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> dict[str, Scope]:
+        import yaml  # slow to import, and only those who use signals need it
+
+        try:
+            text = self._path.read_text()
+        except OSError as error:
+            raise ConfigError(f"{self._path}: no signals: {error.strerror}") from None
+        try:
+            root = yaml.compose(text)
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            raise ConfigError(f"{self._path}:{line}: this is no YAML: {error.problem}") from None
+        if root is None:
+            return {}
+        scopes: dict[str, Scope] = {}
+        uses: list[tuple[Any, str]] = []
+        for key, node in self._mapping(root, "a file of signals").values():
+            scopes[str(key.value)] = self._scope(str(key.value), node, uses)
+        for node, name in uses:
+            if name not in scopes:
+                self._fail(node, f"no signal is called {name!r}; {_suggest(name, scopes)}")
+        return scopes
+
+    def _scope(self, name: str, node: Any, uses: list[tuple[Any, str]]) -> Scope:
+        entries = self._mapping(node, f"the signal {name!r}")
+        for key, _ in entries.values():
+            if key.value not in KEYS:
+                self._fail(key, f"a signal has no {key.value!r}; {_suggest(key.value, KEYS)}")
+        if "shard" in entries and "replicate" in entries:
+            self._fail(
+                entries["replicate"][0], f"{name!r} says both shard and replicate: it is one or the other"
+            )
+        layout: Replicated | Sharded | None = None
+        workers: tuple[int, ...] = ()
+        if "shard" in entries:
+            layout, workers = self._shard(entries["shard"][1])
+        elif "replicate" in entries:
+            layout, workers = self._replicate(entries["replicate"][1])
+        backward: Scope | str | None = None
+        if "backward" in entries:
+            given = entries["backward"][1]
+            value = self._value(given)
+            if isinstance(value, str):
+                uses.append((given, value))
+                backward = value
+            else:
+                backward = self._scope(f"{name}.backward", given, uses)
+        return Scope(name, layout, workers, backward, self._truth(entries, "compile"))
+
+    def _shard(self, node: Any) -> tuple[Sharded, tuple[int, ...]]:
+        entries = self._mapping(node, "shard")
+        for key, _ in entries.values():
+            if key.value not in ("axis", "workers"):
+                self._fail(key, f"shard has no {key.value!r}; {_suggest(key.value, ('axis', 'workers'))}")
+        axis = 0
+        if "axis" in entries:
+            axis = self._value(entries["axis"][1])
+            if not isinstance(axis, int) or isinstance(axis, bool):
+                self._fail(entries["axis"][1], f"axis is a whole number, and this is {axis!r}")
+        workers = self._workers(entries["workers"][1]) if "workers" in entries else ()
+        return Sharded(axis), workers
+
+    def _replicate(self, node: Any) -> tuple[Replicated | None, tuple[int, ...]]:
+        value = self._value(node)
+        if isinstance(value, bool):
+            return (Replicated() if value else None), ()
+        if isinstance(value, dict):
+            entries = self._mapping(node, "replicate")
+            for key, _ in entries.values():
+                if key.value != "workers":
+                    self._fail(key, f"replicate has no {key.value!r}; {_suggest(key.value, ('workers',))}")
+            return Replicated(), self._workers(entries["workers"][1]) if entries else ()
+        return Replicated(), self._workers(node)
+
+    def _workers(self, node: Any) -> tuple[int, ...]:
+        value: Any = self._value(node)
+        if type(value) is int and value > 0:
+            return tuple(range(value))  # so many
+        numbers: list[Any] = value if isinstance(value, list) else []
+        if not numbers or len(set(map(str, numbers))) < len(numbers):
+            numbers = [None]
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            self._fail(node, f"workers are numbers, each once, as in [0, 1], and this is {value!r}")
+        return tuple(numbers)
+
+    def _truth(self, entries: dict[str, tuple[Any, Any]], name: str) -> bool:
+        if name not in entries:
+            return False
+        value = self._value(entries[name][1])
+        if not isinstance(value, bool):
+            self._fail(entries[name][1], f"{name} is true or false, and this is {value!r}")
+        return value
+
+    def _mapping(self, node: Any, what: str) -> dict[str, tuple[Any, Any]]:
+        if node.id != "mapping":
+            self._fail(node, f"{what} is a mapping of names, and this is {self._value(node)!r}")
+        entries: dict[str, tuple[Any, Any]] = {}
+        for key, value in node.value:
+            if key.id != "scalar":
+                self._fail(key, f"{what} has names, and this is none")
+            if key.value in entries:
+                self._fail(key, f"{what} has {key.value!r} twice")
+            entries[key.value] = key, value
+        return entries
+
+    def _value(self, node: Any) -> Any:
+        import yaml
+
+        loader = yaml.SafeLoader("")
+        try:
+            return loader.construct_document(node)
+        except yaml.YAMLError as error:
+            self._fail(node, f"this makes no sense: {error}")
+        finally:
+            loader.dispose()
+
+    def _fail(self, node: Any, why: str) -> Any:
+        raise ConfigError(f"{self._path}:{node.start_mark.line + 1}: {why}")

@@ -1,0 +1,81 @@
+"""The policy: how a tensor that is made lies over the workers. Others can be written."""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from gt.ops import Spec
+from gt.ops.dtypes import ITEMSIZE
+from gt.transport.layouts import Placement, Replicated, Sharded, even, proportional
+
+SHARD_THRESHOLD = 2048
+"""From how many elements on a tensor is split."""
+
+AHEAD = 1 << 26
+"""By how many bytes a client's home may be ahead of the least loaded worker, before that becomes home."""
+
+
+class Cluster(NamedTuple):
+    """What a policy may look at."""
+
+    workers: tuple[str, ...]
+    memory: Mapping[str, int]
+    """How many bytes a worker's tensors may take, for those that say."""
+    loads: Mapping[str, int]
+    """How many bytes of unsplit tensors each has."""
+    home: str
+    """Where this client's small tensors have been put so far; empty at the start."""
+
+
+class Policy(Protocol):
+    """Decides where tensors go."""
+
+    def place(self, spec: Spec, cluster: Cluster) -> Placement:
+        """How a tensor that is made, or uploaded, shall lie."""
+        ...
+
+    def sizes(self, length: int, workers: tuple[str, ...], memory: Mapping[str, int]) -> tuple[int, ...]:
+        """How an axis of this length is split over workers."""
+        ...
+
+
+class ShardingPolicy:
+    """Large tensors are split along their first axis; small ones of a client stay together."""
+
+    def __init__(self, shard_threshold: int = SHARD_THRESHOLD) -> None:
+        self.shard_threshold = shard_threshold
+
+    def place(self, spec: Spec, cluster: Cluster) -> Placement:
+        """Split what is large; put what is small where the client's other small tensors are."""
+        workers = cluster.workers
+        if len(workers) > 1 and math.prod(spec.shape) >= self.shard_threshold:
+            axis = self._axis(spec, len(workers))
+            if axis is not None:
+                return Placement(
+                    Sharded(axis, self.sizes(spec.shape[axis], workers, cluster.memory)), workers
+                )
+        return Placement(Replicated(), (self._home(spec, cluster),))
+
+    def _axis(self, spec: Spec, parts: int) -> int | None:
+        """The first axis that is long enough for all; without one, a tensor stays whole."""
+        return next((axis for axis, n in enumerate(spec.shape) if n >= parts), None)
+
+    def _home(self, spec: Spec, cluster: Cluster) -> str:
+        size = math.prod(spec.shape) * ITEMSIZE[spec.dtype]
+        room = [
+            worker
+            for worker in cluster.workers
+            if not cluster.memory.get(worker) or cluster.loads[worker] + size <= cluster.memory[worker]
+        ]
+        least = min(room or cluster.workers, key=lambda worker: cluster.loads[worker])
+        home = cluster.home
+        if home in (room or cluster.workers) and cluster.loads[home] <= cluster.loads[least] + AHEAD:
+            return home
+        return least
+
+    def sizes(self, length: int, workers: tuple[str, ...], memory: Mapping[str, int]) -> tuple[int, ...]:
+        """Evenly; in proportion to their memory, where workers say how much they have and it differs."""
+        limits = [memory.get(worker, 0) for worker in workers]
+        if all(limits) and len(set(limits)) > 1:
+            return proportional(length, limits)
+        return even(length, len(workers))

@@ -1,0 +1,170 @@
+"""The data plane: how tensors' bytes go from worker to worker, without the dispatcher in between.
+
+Every worker listens at an address of its own. What it is sent is sorted by exchange and sender, and taken
+when the worker comes to that exchange. Sending never waits; taking waits until what is expected has come, or
+until the sender is known to be gone.
+"""
+
+import contextlib
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+import numpy as np
+import zmq
+
+from gt import config
+from gt.errors import WorkerError
+from gt.transport import protocol
+from gt.transport.connection import configure, endpoint
+from gt.transport.protocol import Member
+
+LOOK_SECONDS = 0.02
+"""How often a worker that waits looks whether the one it waits for is still there."""
+
+
+class Parcel(msgspec.Struct, frozen=True, array_like=True):
+    """What goes before the bytes. With an error there are none: the sender's input has failed."""
+
+    token: str
+    number: int
+    round: int
+    sender: str
+    error: str | None = None
+
+
+_decode = msgspec.msgpack.Decoder(Parcel).decode
+Arrived = tuple[str | None, memoryview]
+
+
+def own_place(server: str) -> str:
+    """Where a worker listens for others: beside its server, on the network that leads to it."""
+    place = endpoint(server)
+    if place.startswith("ipc://"):
+        return f"{place}-peer-{os.getpid()}"
+    host = place.removeprefix("tcp://").rpartition(":")[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, 9))  # sends nothing: it only looks up the way
+        return f"tcp://{probe.getsockname()[0]}:*"
+
+
+class Peers:
+    """A worker's way to the others, and theirs to it."""
+
+    def __init__(self, bind: str, context: zmq.Context | None = None) -> None:
+        self._context = context or zmq.Context()
+        self._own_context = context is None
+        self._inbox = self._context.socket(zmq.PULL)
+        configure(self._inbox)
+        self._inbox.bind(bind)
+        self.address = str(self._inbox.getsockopt_string(zmq.LAST_ENDPOINT))
+        self.token = secrets.token_hex(16)
+        """What others have to show: whoever can reach the address cannot therefore send."""
+        self.name = ""
+        self.epoch = 0
+        self.members: Mapping[str, Member] = {}
+        self._since: dict[str, int] = {}
+        """The epoch in which each of them came."""
+        self._outboxes: dict[str, zmq.Socket] = {}
+        self._arrived: dict[tuple[int, int], dict[str, Arrived]] = {}
+        self._given_up: set[tuple[int, int, str]] = set()
+        """What is not waited for any more, and may still come."""
+        self.bytes_sent = 0
+        self.look: Callable[[], None] = lambda: None
+        """Called while waiting: takes in news of who is there."""
+
+    def forget_all(self) -> None:
+        """Start anew: the server that knew the others is gone."""
+        self.epoch, self.members = 0, {}
+        self._arrived.clear()
+        self._given_up.clear()
+        for outbox in self._outboxes.values():
+            outbox.close(linger=0)
+        self._outboxes.clear()
+
+    def meet(self, epoch: int, members: Mapping[str, Member]) -> None:
+        """These are the workers from now on."""
+        if epoch <= self.epoch:
+            return
+        self.epoch = epoch
+        for name, member in members.items():
+            if self.members.get(name) != member:
+                self._since[name] = epoch
+        for name in [name for name in self._outboxes if members.get(name) != self.members.get(name)]:
+            self._outboxes.pop(name).close(linger=0)
+        self.members = members
+
+    def send(
+        self, to: str, number: int, round: int, array: np.ndarray | None, error: str | None = None
+    ) -> None:
+        """Send bytes, or that there are none. To somebody who is gone it is lost, and nobody minds."""
+        member = self.members.get(to)
+        if member is None:
+            return
+        outbox = self._outboxes.get(to)
+        if outbox is None:
+            outbox = self._outboxes[to] = self._context.socket(zmq.PUSH)
+            configure(outbox)
+            outbox.connect(member.address)
+        parcel = protocol.encode(Parcel(member.token, number, round, self.name, error))
+        data = b"" if array is None else np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        with contextlib.suppress(zmq.ZMQError):
+            outbox.send_multipart([parcel, data], zmq.NOBLOCK, copy=False)
+            self.bytes_sent += len(data)
+
+    def _is_gone(self, name: str, epoch: int) -> bool:
+        """Whether the worker that had this name in that epoch is gone; another may have it now."""
+        return name not in self.members or self._since[name] > epoch
+
+    def take(self, number: int, round: int, senders: Collection[str], epoch: int) -> dict[str, Arrived]:
+        """What these workers sent for an exchange. Raises if one of them is gone, or takes too long."""
+        looked = time.monotonic()
+        deadline = looked + config.timeout()
+        place = number, round
+        self._sort()
+        while True:
+            arrived = self._arrived.get(place, {})
+            missing = [sender for sender in senders if sender not in arrived]
+            if not missing:
+                return self._arrived.pop(place, {})
+            gone = [sender for sender in missing if self._is_gone(sender, epoch)]
+            if gone or time.monotonic() > deadline:
+                self._given_up.update((*place, sender) for sender in missing)
+                self._arrived.pop(place, None)
+                raise WorkerError(
+                    f"{gone[0]} is gone, and its tensors with it: it was lost in the middle of an exchange"
+                    if gone
+                    else f"{missing[0]} sent nothing for {config.timeout():g} s (GT_TIMEOUT)"
+                )
+            if self._inbox.poll(int(LOOK_SECONDS * 1000)):
+                self._sort()
+            if time.monotonic() - looked > LOOK_SECONDS:
+                self.look()
+                looked = time.monotonic()
+
+    def _sort(self) -> None:
+        """Sort what has arrived. What shows no token, or makes no sense, is dropped."""
+        while self._inbox.getsockopt(zmq.EVENTS) & zmq.POLLIN:  # type: ignore[operator] - a number
+            parts = self._inbox.recv_multipart(copy=False)
+            try:
+                parcel = _decode(parts[0].buffer)
+            except msgspec.DecodeError:
+                continue
+            if len(parts) != 2 or not secrets.compare_digest(parcel.token, self.token):
+                continue
+            place = parcel.number, parcel.round, parcel.sender
+            if place in self._given_up:
+                self._given_up.discard(place)
+                continue
+            self._arrived.setdefault(place[:2], {})[parcel.sender] = parcel.error, parts[1].buffer
+
+    def close(self) -> None:
+        """Leave."""
+        for outbox in self._outboxes.values():
+            outbox.close(linger=0)
+        self._inbox.close(linger=0)
+        if self._own_context:
+            self._context.term()

@@ -1,0 +1,183 @@
+"""The tape as a page, a picture, a trace for Perfetto and a table in the terminal."""
+
+import itertools
+import json
+import re
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gt import timeline, top
+from gt.client import Client
+from gt.client.remote import RemoteConnection
+from gt.picture import draw
+from gt.tape import read_line, read_tape
+from tests.programs import ROOT, run_python
+from tests.servers import Cluster
+
+TRAINING = """
+import gt, numpy as np
+gt.init(workers=2, engine="numpy")
+model = gt.nn.Sequential(gt.nn.Linear(8, 16), gt.nn.ReLU(), gt.nn.Linear(16, 2))
+optimizer = gt.optim.SGD(model.parameters(), lr=0.1)
+x, y = gt.tensor(np.ones((32, 8), "f4")), gt.tensor(np.ones((32, 2), "f4"))
+for step in range(8):
+    optimizer.zero_grad()
+    loss = ((model(x) - y) ** 2).mean()
+    loss.backward()
+    optimizer.step()
+    loss.item()
+"""
+SEED = """\
+1.608s | #0011 | RECV         | CLIENT 006b8b4568  | BinaryOp        | 117B | result=2 op=add left=0 right=1
+1.609s | #0012 | WORKER_SEND  | WORKER auto_worker | WorkerBinaryOp  | 152B | op=add result=006b8b4568_2
+1.612s | #0013 | WORKER_RECV  | WORKER auto_worker | WorkerBinaryOp  |  91B | success=True
+"""
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tape of a model that is trained on two workers."""
+    path = tmp_path_factory.mktemp("tape") / "gt.log"
+    environment = {"GT_INSTRUCTION_LOG": str(path), "PYTHONPATH": str(ROOT)}
+    run_python("-c", TRAINING, cwd=path.parent, environment=environment)
+    return path
+
+
+def test_a_tape_of_a_training_run_is_understood(log: Path):
+    tape = read_tape(log.read_text().splitlines())
+    assert tape.unread == 0
+    assert (tape.clients, sorted(tape.workers)) == (["c1"], ["worker_0", "worker_1"])
+    sent = [entry for entry in tape.entries if entry.event == "WORKER_SEND"]
+    assert len(tape.spans) == len(sent)
+    for span in tape.spans:
+        assert span.sent <= span.start <= span.end
+    computed = [span for span in tape.spans if span.label == "linear"]
+    assert len(computed) >= 16
+    assert all(span.received is not None and span.received <= span.sent for span in computed)
+    for worker in tape.workers:
+        mine = [span for span in tape.spans if span.worker == worker]
+        assert all(a.end <= b.start + 1e-9 for a, b in itertools.pairwise(mine))
+
+
+def test_the_seeds_own_lines_are_read():
+    tape = read_tape(SEED.splitlines())
+    (span,) = tape.spans
+    assert (span.label, span.client, span.worker) == ("add", "006b8b4568", "auto_worker")
+    assert (span.received, span.start, span.end, span.size) == (1.608, 1.609, 1.612, 152)
+    assert tape.shares()[0][:3] == ("006b8b4568", 1, 117)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "hello", "1s | 2 | 3", "x | #1 | RECV | CLIENT c | Op | 1B | ", "|" * 9]
+)
+def test_what_is_no_line_of_a_tape_is_counted_and_left_out(line: str):
+    assert read_line(line) is None
+    tape = read_tape([line, *SEED.splitlines()])
+    assert (len(tape.entries), tape.unread) == (3, bool(line))
+
+
+def test_a_bar_in_an_error_is_part_of_the_error():
+    failed = SEED.replace("success=True", "FAILED it | broke")
+    assert read_tape(failed.splitlines()).spans[0].failed == "it | broke"
+
+
+def test_the_page_is_one_file_with_the_log_inside(log: Path, tmp_path: Path):
+    target = tmp_path / "timeline.html"
+    assert timeline.main([str(log), "-o", str(target)]) == 0
+    html = target.read_text()
+    assert "./assets/" not in html
+    (tape,) = re.findall(r"window\.TAPE = (\{.*\});</script>", html)
+    assert json.loads(tape) == {"name": "gt.log", "text": log.read_text()}
+
+
+def test_a_log_cannot_put_a_script_into_the_page():
+    html = timeline.page("x.log", "</script><script>alert(1)</script>")
+    assert "<script>alert" not in html
+
+
+def test_the_picture_is_a_png_with_a_lane_for_everybody(log: Path, tmp_path: Path):
+    target = tmp_path / "timeline.png"
+    assert timeline.main([str(log), "-o", str(target)]) == 0
+    data = target.read_bytes()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", data[16:24])
+    length = struct.unpack(">I", data[33:37])[0]
+    pixels = np.frombuffer(zlib.decompress(data[41 : 41 + length]), np.uint8).reshape(height, 1 + 3 * width)
+    picture = pixels[:, 1:].reshape(height, width, 3)
+    tape = read_tape(log.read_text().splitlines())
+    assert (picture == draw(tape)).all()
+    lanes = [*tape.clients, "dispatcher", *tape.workers]
+    assert height == 36 + 40 * len(lanes) + 8
+    busy = 36 + 40 * lanes.index("worker_0") + 20
+    assert len(np.unique(picture[busy, 150:], axis=0)) > 1
+
+
+def test_perfetto_gets_spans_and_arrows(log: Path, tmp_path: Path):
+    target = tmp_path / "out.json"
+    assert timeline.main([str(log), "--perfetto", str(target)]) == 0
+    events = json.loads(target.read_text())["traceEvents"]
+    names = {event["args"]["name"]: event["pid"] for event in events if event["ph"] == "M"}
+    assert {"dispatcher", "client c1", "worker worker_0", "worker worker_1"} == set(names)
+    spans = [event for event in events if event["ph"] == "X" and event["pid"] == names["worker worker_0"]]
+    assert {"linear", "relu"} <= {span["name"] for span in spans}
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    assert all(starts[number]["ts"] <= ends[number]["ts"] for number in starts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["absent.log", "-o", "x.html"], 1, "No such file"),
+        (["empty.log", "-o", "x.html"], 1, "empty.log holds no line of an instruction log"),
+        (["empty.log", "-o", "x.pdf"], 2, "x.pdf is neither a .html nor a .png"),
+        (["empty.log"], 2, "nothing to write: give -o FILE.html"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(arguments, status, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("empty.log").write_text("nothing of ours\n")
+    try:
+        found = timeline.main(arguments)
+    except SystemExit as exit:
+        found = exit.code
+    assert (found, message in capsys.readouterr().err) == (status, True)
+
+
+def test_top_shows_a_running_server(pytorch_cluster: Cluster, capsys: pytest.CaptureFixture[str]):
+    client = Client(RemoteConnection(pytorch_cluster.address, timeout=20))
+    host, _, port = pytorch_cluster.address.removeprefix("tcp://").rpartition(":")
+    assert top.main(["--host", host, "-p", port, "--once"]) == 0
+    shown = capsys.readouterr().out
+    assert "dispatcher at" in shown
+    assert "pytorch" in shown
+    assert "1 worker" in shown
+    client.close()
+
+
+def test_top_shows_a_log(log: Path, capsys: pytest.CaptureFixture[str]):
+    assert top.main(["--log", str(log), "--once"]) == 0
+    shown = capsys.readouterr().out
+    assert "c1" in shown
+    assert "worker_0" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ([], 2, "give either a server's port with -p, or an instruction log with --log"),
+        (["--log", "absent.log", "--once"], 1, "No such file"),
+        (["--log", "x", "--every", "0"], 2, "--every is a number of seconds above 0"),
+    ],
+)
+def test_top_says_what_it_needs(arguments, status, message, capsys):
+    try:
+        found = top.main(arguments)
+    except SystemExit as exit:
+        found = exit.code
+    assert (found, message in capsys.readouterr().err) == (status, True)

@@ -1,0 +1,19 @@
+"""NKI: kernels for AWS Trainium run in NumPy, on any machine, and are held to the hardware's rules.
+
+    import triton_viz.dsls.nki
+    triton_viz.dsls.nki.install()    # `nki` and `neuronxcc.nki` can be imported, if nothing provides them
+
+`language` is `nki.language`; `isa` and `classic_isa` are `nki.isa` in its two spellings, made of the few
+functions in `ops`. `tensor` and `indexing` say what a tile is, `hardware` what the core has, `machine` runs
+programs and reports what is wrong, `ledger` counts buffers, bytes and engines, `standins` are the modules.
+"""
+
+from triton_viz.dsls.nki import operators
+from triton_viz.dsls.nki.records import Instruction, NeuronProfile
+from triton_viz.dsls.nki.registry import NKI
+from triton_viz.dsls.nki.standins import install, uninstall
+from triton_viz.dsls.nki.summary import summary
+
+operators.install()
+
+__all__ = ["NKI", "Instruction", "NeuronProfile", "install", "summary", "uninstall"]

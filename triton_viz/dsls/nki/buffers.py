@@ -1,0 +1,40 @@
+"""The memories that a kernel allocates from, as `nki.language` names them."""
+
+import enum
+
+
+class MemoryRegion(enum.Enum):
+    """Where a tensor is."""
+
+    sbuf = "sbuf"
+    psum = "psum"
+    private_hbm = "private_hbm"
+    shared_hbm = "shared_hbm"
+
+    @property
+    def memory(self) -> str:
+        """The memory that it is a region of."""
+        return {"sbuf": "SBUF", "psum": "PSUM"}.get(self.value, "HBM")
+
+
+sbuf, psum = MemoryRegion.sbuf, MemoryRegion.psum
+private_hbm, shared_hbm = MemoryRegion.private_hbm, MemoryRegion.shared_hbm
+hbm = private_hbm
+
+BUFFERS = {"SBUF": sbuf, "PSUM": psum, "HBM": shared_hbm}
+_NAMES = {"hbm": hbm} | {region.value: region for region in MemoryRegion}
+
+
+def as_region(buffer: object) -> MemoryRegion:
+    """A region from what a kernel gives as `buffer`; without one, SBUF."""
+    if buffer is None:
+        return sbuf
+    if isinstance(buffer, MemoryRegion):
+        return buffer
+    if isinstance(buffer, str) and buffer in _NAMES:
+        return _NAMES[buffer]
+    # Allocators of nki.compiler name their memory, and may say where in it.
+    region = getattr(buffer, "region", None)
+    if isinstance(region, MemoryRegion):
+        return region
+    raise TypeError(f"buffer={buffer!r} is no memory: give nl.sbuf, nl.psum, nl.shared_hbm or nl.private_hbm")

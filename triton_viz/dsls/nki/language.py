@@ -1,0 +1,500 @@
+"""`nki.language`, as both spellings have it: creation, moves, functions of tiles, loops, constants.
+
+Functions of elements come from the table in `functions.py`.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from triton_viz.dsls.nki import buffers, hardware, machine, ops
+from triton_viz.dsls.nki.dtypes import TYPES, as_dtype, is_float
+from triton_viz.dsls.nki.functions import FUNCTIONS
+from triton_viz.dsls.nki.indexing import GridIndex
+from triton_viz.dsls.nki.loops import Range
+from triton_viz.dsls.nki.tensor import Tensor
+from triton_viz.errors import KernelError, UnsupportedError
+
+MemoryRegion = buffers.MemoryRegion
+sbuf, psum = buffers.sbuf, buffers.psum
+hbm, private_hbm, shared_hbm = buffers.hbm, buffers.private_hbm, buffers.shared_hbm
+par_dim = ops.PartitionDim
+"""Marks the partition axis in a shape whose first axes count blocks."""
+
+# --- functions of elements, from the table ---
+
+
+def _function(name: str) -> Any:
+    if FUNCTIONS[name].operands == 1:
+
+        def one(x: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
+            return ops.elementwise(name, x, dtype=dtype, mask=mask)
+
+        made: Any = one
+    else:
+
+        def two(x: Any, y: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
+            return ops.elementwise(name, x, y, dtype=dtype, mask=mask)
+
+        made = two
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`{name}` of each element."
+    return made
+
+
+FUNCTIONS_OF_ELEMENTS = {name: _function(name) for name in FUNCTIONS if name not in ("copy", "bypass")}
+globals().update(FUNCTIONS_OF_ELEMENTS)
+bool_ = TYPES["bool_"]
+globals().update(TYPES)
+
+
+def bypass(x: Any) -> Any:
+    """Leaves what it is given as it is: the op of an instruction's stage that is not needed."""
+    return x
+
+
+# --- creation ---
+
+
+def ndarray(
+    shape: Any, dtype: Any, buffer: Any = None, name: str = "", address: Any = None, **_: Any
+) -> Tensor:
+    """A new tensor, whose elements are undefined. Where an `address` puts it is not looked at."""
+    return ops.allocate(shape, dtype, buffer, name)
+
+
+def zeros(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+    """A new tensor of zeros."""
+    return full(shape, 0, dtype, buffer, name)
+
+
+def ones(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+    """A new tensor of ones."""
+    return full(shape, 1, dtype, buffer, name)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+    """A new tensor of one number."""
+    made = ops.allocate(shape, dtype, buffer, name, fill=fill_value)
+    if made.memory != "HBM":
+        machine.current().instruction("memset", None, (), (made,), elements=ops.free_elements(made.shape))
+    return made
+
+
+def zeros_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+    """Zeros in another tensor's shape."""
+    return zeros(x.shape, x.dtype if dtype is None else dtype, buffer or x.buffer, name)
+
+
+def empty_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+    """A new tensor in another's shape."""
+    return ndarray(x.shape, x.dtype if dtype is None else dtype, buffer or x.buffer, name)
+
+
+def shared_constant(constant: Any, dtype: Any = None, **_: Any) -> Tensor:
+    """A tensor in HBM that holds these numbers."""
+    values = np.asarray(constant)
+    kind = values.dtype if dtype is None else as_dtype(dtype)
+    return ops.allocate(values.shape, kind, shared_hbm, "constant", fill=values)
+
+
+def shared_identity_matrix(n: int, dtype: Any = np.uint8, **_: Any) -> Tensor:
+    """An identity matrix; in HBM, as a constant is."""
+    return shared_constant(np.eye(n), dtype)
+
+
+def identity_matrix(n: int, dtype: Any = np.uint8, **_: Any) -> Tensor:
+    """An identity matrix in SBUF."""
+    return load(shared_identity_matrix(n, dtype))
+
+
+def rand(shape: Any, dtype: Any = np.float32, **_: Any) -> Tensor:
+    """A tile of random numbers from 0 to 1."""
+    here = machine.current()
+    sizes = tuple(int(n) for n in shape)
+    here.instruction("rng", elements=ops.free_elements(sizes))
+    return ops.new_tile(here.random.random(sizes, np.float32), None, as_dtype(dtype))
+
+
+def random_seed(seed: Any, mask: Any = None, **_: Any) -> None:
+    """Begin the random numbers anew."""
+    number = seed.as_index().reshape(-1)[0] if isinstance(seed, Tensor) else seed
+    machine.current().random = np.random.default_rng(int(number) % 2**63)
+
+
+# --- indices ---
+
+
+def arange(*bounds: int) -> np.ndarray:
+    """Whole numbers to index with: `arange(stop)` or `arange(start, stop)`."""
+    return np.arange(*bounds, dtype=np.int64)
+
+
+class _Grid(tuple):
+    """The indices of a block: one array for each axis, also as .p, .x, .y, .z and .w."""
+
+    __slots__ = ()
+    p = property(lambda self: self[0])
+    x = property(lambda self: self[1])
+    y = property(lambda self: self[2])
+    z = property(lambda self: self[3])
+    w = property(lambda self: self[4])
+
+
+class _MakeGrid:
+    """`mgrid[0:128, 0:512]`: the indices of a block."""
+
+    def __getitem__(self, key: Any) -> _Grid:
+        entries = key if isinstance(key, tuple) else (key,)
+        ranges = []
+        for entry in entries:
+            if not isinstance(entry, slice) or entry.stop is None:
+                raise UnsupportedError(f"mgrid takes slices such as 0:128, not {entry!r}")
+            ranges.append(np.arange(entry.start or 0, entry.stop, entry.step or 1, dtype=np.int64))
+        rank = len(ranges)
+        return _Grid(
+            one.reshape(*(1,) * at, -1, *(1,) * (rank - at - 1)).view(GridIndex)
+            for at, one in enumerate(ranges)
+        )
+
+
+mgrid = _MakeGrid()
+
+
+def ds(start: Any, size: int) -> slice:
+    """A slice from `start` on, of this size."""
+    begin = int(start)
+    return slice(begin, begin + int(size))
+
+
+# --- loops ---
+
+affine_range = sequential_range = static_range = dynamic_range = Range
+
+
+# --- programs ---
+
+
+def program_id(axis: int = 0) -> int:
+    """Which program this is, along an axis of the grid."""
+    here = machine.current()
+    if not 0 <= int(axis) < (here.launched.axes or 1):
+        grid = here.launched.grid[: here.launched.axes]
+        raise KernelError(f"program_id({axis}): the grid {grid} has no axis {axis}")
+    return here.program[int(axis)]
+
+
+def num_programs(axes: Any = None) -> int:
+    """How many programs there are, along some axes of the grid or along all."""
+    grid = machine.current().launched.grid
+    if axes is None:
+        return math.prod(grid)
+    return math.prod(grid[axis] for axis in (axes if isinstance(axes, tuple | list) else [axes]))
+
+
+def program_ndim() -> int:
+    """How many axes the grid has."""
+    return machine.current().launched.axes
+
+
+class nc(int):
+    """A size of a grid along which programs run on different cores."""
+
+
+class spmd_dim(int):
+    """A size of a grid that is a product of others."""
+
+    def __new__(cls, *sizes: int) -> "spmd_dim":
+        """The product."""
+        return super().__new__(cls, math.prod(int(n) for n in sizes))
+
+
+# --- moves ---
+
+
+def _in_hbm(tensor: Any, of: str) -> Tensor:
+    if not isinstance(tensor, Tensor):
+        raise UnsupportedError(f"{of} takes a tensor, not {type(tensor).__name__}")
+    if tensor.memory != "HBM":
+        raise KernelError(f"{of}: {tensor.name} is in {tensor.memory}, not in HBM: use nl.copy on the chip")
+    return tensor
+
+
+def load(src: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
+    """A new tile in SBUF with elements of HBM."""
+    return ops.load(_in_hbm(src, "nl.load"), dtype, mask)
+
+
+def load_transpose2d(src: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
+    """The same, with its two axes exchanged."""
+    source = _in_hbm(src, "nl.load_transpose2d")
+    if source.ndim != 2:
+        raise KernelError(f"nl.load_transpose2d: {source.name} has shape {source.shape}, not two axes")
+    return ops.load_transposed(source, (1, 0), dtype, mask)
+
+
+def store(dst: Any, value: Any, *, mask: Any = None, **_: Any) -> None:
+    """Put a tile into HBM."""
+    ops.store(_in_hbm(dst, "nl.store"), value, mask)
+
+
+def atomic_rmw(dst: Any, value: Any, op: Any, *, mask: Any = None, **_: Any) -> None:
+    """Add a tile to elements of HBM."""
+    ops.atomic(_in_hbm(dst, "nl.atomic_rmw"), value, op, mask)
+
+
+def copy(src: Tensor, *, mask: Any = None, dtype: Any = None, buffer: Any = None, **_: Any) -> Tensor:
+    """A copy of a tile, in SBUF."""
+    region = sbuf if buffer is None else buffer
+    return ops.copy(src, None, dtype, mask, memory=region.memory)
+
+
+def static_cast(arr: Any, dtype: Any) -> Any:
+    """A tile, or a number, in another type."""
+    return copy(arr, dtype=dtype) if isinstance(arr, Tensor) else as_dtype(dtype).type(arr)
+
+
+def expand_dims(data: Tensor, axis: Any) -> Tensor:
+    """A view with axes of length one."""
+    return data.expand_dims(axis)
+
+
+def broadcast_to(src: Tensor, *, shape: Any, **_: Any) -> Tensor:
+    """A view that is repeated along axes of length one."""
+    return src.broadcast_to(shape)
+
+
+# --- functions of tiles ---
+
+
+def _reduction(name: str, x: Tensor, axis: Any, dtype: Any, mask: Any, keepdims: bool) -> Tensor:
+    return ops.reduce_tile(name, x, axis, dtype=dtype, mask=mask, keepdims=keepdims)
+
+
+def sum(
+    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
+) -> Tensor:
+    """The sum along axes."""
+    return _reduction("add", x, axis, dtype, mask, keepdims)
+
+
+def prod(
+    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
+) -> Tensor:
+    """The product along axes."""
+    return _reduction("multiply", x, axis, dtype, mask, keepdims)
+
+
+def max(
+    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
+) -> Tensor:
+    """The largest along axes."""
+    return _reduction("maximum", x, axis, dtype, mask, keepdims)
+
+
+def min(
+    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
+) -> Tensor:
+    """The smallest along axes."""
+    return _reduction("minimum", x, axis, dtype, mask, keepdims)
+
+
+def all(
+    x: Any, axis: Any, *, dtype: Any = bool, mask: Any = None, keepdims: bool = False, **_: Any
+) -> Tensor:
+    """Whether all along axes are true."""
+    return _reduction("logical_and", x, axis, dtype, mask, keepdims)
+
+
+def any(
+    x: Any, axis: Any, *, dtype: Any = bool, mask: Any = None, keepdims: bool = False, **_: Any
+) -> Tensor:
+    """Whether one along axes is true."""
+    return _reduction("logical_or", x, axis, dtype, mask, keepdims)
+
+
+def _count(x: Tensor, axis: Any, mask: Any) -> np.ndarray | int:
+    """How many elements each result of a reduction is of."""
+    axes = [int(a) % x.ndim for a in (axis if isinstance(axis, tuple | list) else [axis])]
+    keep = ops.as_mask(mask, x.shape, x)
+    if keep is None:
+        return math.prod(x.shape[a] for a in axes)
+    return np.maximum(keep.sum(axis=tuple(axes), keepdims=True), 1)
+
+
+def mean(
+    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
+) -> Tensor:
+    """The average along axes."""
+    wide = np.float32
+    total = _reduction("add", x, axis, wide, mask, True)
+    kind = dtype or (x.dtype if is_float(x.dtype) else wide)
+    result = ops.elementwise("divide", total, np.asarray(_count(x, axis, mask), np.float32), dtype=kind)
+    return result if keepdims else _without(result, axis)
+
+
+def var(
+    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
+) -> Tensor:
+    """The variance along axes."""
+    centre = mean(x, axis, dtype=np.float32, mask=mask, keepdims=True)
+    away = ops.elementwise(
+        "square", ops.elementwise("subtract", x, centre, dtype=np.float32, mask=mask), mask=mask
+    )
+    kind = dtype or (x.dtype if is_float(x.dtype) else np.float32)
+    return mean(away, axis, dtype=kind, mask=mask, keepdims=keepdims)
+
+
+def _without(x: Tensor, axis: Any) -> Tensor:
+    axes = {int(a) % x.ndim for a in (axis if isinstance(axis, tuple | list) else [axis])}
+    return x.reshape([n for at, n in enumerate(x.shape) if at not in axes])
+
+
+def softmax(
+    x: Any, axis: Any, *, dtype: Any = None, compute_dtype: Any = None, mask: Any = None, **_: Any
+) -> Tensor:
+    """Exponentials along axes, divided by their sum."""
+    largest = _reduction("maximum", x, axis, np.float32, mask, True)
+    shifted = ops.elementwise("subtract", x, largest, dtype=np.float32, mask=mask)
+    raised = ops.elementwise("exp", shifted, mask=mask)
+    total = _reduction("add", raised, axis, np.float32, mask, True)
+    return ops.elementwise("divide", raised, total, dtype=dtype or compute_dtype or x.dtype, mask=mask)
+
+
+def rms_norm(
+    x: Any,
+    w: Any,
+    axis: Any,
+    n: Any,
+    epsilon: float = 1e-6,
+    *,
+    dtype: Any = None,
+    compute_dtype: Any = None,
+    mask: Any = None,
+    **_: Any,
+) -> Tensor:
+    """A tile divided by its root mean square along axes, times weights."""
+    squares = ops.elementwise("square", x, dtype=np.float32, mask=mask)
+    total = _reduction("add", squares, axis, np.float32, mask, True)
+    average = ops.elementwise("add", ops.elementwise("multiply", total, 1.0 / n), epsilon)
+    scaled = ops.elementwise("multiply", x, ops.elementwise("rsqrt", average), dtype=np.float32, mask=mask)
+    return ops.elementwise("multiply", scaled, w, dtype=dtype or compute_dtype or x.dtype, mask=mask)
+
+
+def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> Tensor:
+    """A tile, of which a share is zero."""
+    return ops.dropout(x, rate, None, dtype, mask)
+
+
+def where(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> Tensor:
+    """Elements of one tile where a condition is true, and of another where it is not."""
+    return ops.select(condition, x, y, None, dtype, mask)
+
+
+def matmul(x: Tensor, y: Tensor, *, transpose_x: bool = False, mask: Any = None, **_: Any) -> Tensor:
+    """The product of two tiles, in PSUM."""
+    if transpose_x:
+        return ops.matmul(x, y, mask=mask, name="nl.matmul")
+    turned = ops.copy(ops.transpose(x))
+    return ops.matmul(turned, y, mask=mask, name="nl.matmul")
+
+
+def transpose(x: Tensor, *, dtype: Any = None, mask: Any = None, **_: Any) -> Tensor:
+    """A tile with its partitions as columns."""
+    return ops.transpose(x, None, dtype, mask)
+
+
+def loop_reduce(
+    x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None, **_: Any
+) -> Tensor:
+    """A tile combined over the iterations of loops. Assign it to the tile that it is combined with."""
+    raise UnsupportedError("nl.loop_reduce is not interpreted: write tile[...] = nl.add(tile, x) instead")
+
+
+def all_reduce(x: Any, op: Any, program_axes: Any, **_: Any) -> Tensor:
+    """A tile combined over programs, which run one after the other here."""
+    if num_programs(program_axes) == 1:
+        return copy(x)
+    raise UnsupportedError(
+        "nl.all_reduce over several programs is not interpreted: programs run one after the other"
+    )
+
+
+def device_print(prefix: Any, x: Any = None, *, mask: Any = None, **_: Any) -> None:
+    """Print a tile."""
+    if isinstance(x, Tensor):
+        x = x.read()[0]
+    print(prefix, x)
+
+
+# --- constants ---
+
+
+class _TileSize:
+    """The sizes that the hardware has."""
+
+    pmax = hardware.PARTITIONS
+    psum_fmax = psum_bank_fmax = hardware.PSUM_BANK_BYTES // 4
+    gemm_stationary_fmax = hardware.STATIONARY_FREE
+    gemm_moving_fmax = hardware.MOVING_FREE
+    bn_stats_fmax = hardware.BN_STATS_FREE
+    psum_min_align = 4
+    sbuf_min_align = 1
+
+    @property
+    def total_available_sbuf_size(self) -> int:
+        """The bytes of each partition."""
+        return hardware.target().sbuf_bytes
+
+
+tile_size = _TileSize()
+
+
+class _FloatLimits:
+    """The limits of a type."""
+
+    def __init__(self, dtype: np.dtype):
+        import ml_dtypes
+
+        found = ml_dtypes.finfo(dtype)
+        self.min, self.max, self.eps = (float(getattr(found, name)) for name in ("min", "max", "eps"))
+        self.tiny = float(found.tiny)
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a type of fractions."""
+    return _FloatLimits(as_dtype(dtype))
+
+
+fp32 = _FloatLimits(np.dtype(np.float32))
+
+
+class NKIObject:
+    """What a kernel may be given as a structure."""
+
+    def __init__(self, **fields: Any):
+        vars(self).update(fields)
+
+
+NkiTensor = Tensor
+
+
+def is_hbm(buffer: MemoryRegion) -> bool:
+    """Whether it is a region of HBM."""
+    return buffer.memory == "HBM"
+
+
+def is_on_chip(buffer: MemoryRegion) -> bool:
+    """Whether it is SBUF or PSUM."""
+    return buffer.memory != "HBM"
+
+
+def is_sbuf(buffer: MemoryRegion) -> bool:
+    """Whether it is SBUF."""
+    return buffer is sbuf
+
+
+def is_psum(buffer: MemoryRegion) -> bool:
+    """Whether it is PSUM."""
+    return buffer is psum

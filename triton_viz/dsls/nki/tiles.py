@@ -1,0 +1,260 @@
+"""Tiles as instructions take and leave them: operands, masks, new tiles, results."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triton_viz.core.data import TensorInfo
+from triton_viz.dsls.nki import machine
+from triton_viz.dsls.nki.buffers import MemoryRegion, as_region
+from triton_viz.dsls.nki.dtypes import as_dtype, cast, is_float, promote
+from triton_viz.dsls.nki.indexing import GridIndex
+from triton_viz.dsls.nki.tensor import Storage, Tensor
+from triton_viz.errors import KernelError, UnsupportedError
+
+
+class Operand(NamedTuple):
+    """What an instruction computes with: numbers, which of them are undefined, and what they are of."""
+
+    values: np.ndarray
+    undefined: np.ndarray | None
+    dtype: np.dtype | None
+    """None for a number of Python's, which takes the type of the others."""
+    tensor: Tensor | None
+
+
+def operand(x: Any, mask: np.ndarray | None = None) -> Operand:
+    """An operand from a tile, an array of constants or a number."""
+    if isinstance(x, Tensor):
+        if x.memory == "HBM":
+            raise KernelError(
+                f"{x.name} is in HBM, and engines compute on SBUF and PSUM: load it first (nl.load, "
+                "nisa.dma_copy)"
+            )
+        keep = None if mask is None or x.picked is None else _spread_from(mask, x.shape)
+        values, undefined = x.read(keep)
+        return Operand(values, undefined, x.dtype, x)
+    if hasattr(x, "value_of_register"):
+        x = x.value_of_register()
+    values = np.asarray(x)
+    if values.dtype.kind not in "biufV":
+        raise UnsupportedError(f"{x!r} is neither a tile nor a number")
+    if isinstance(x, bool | int | float):
+        return Operand(values, None, None, None)
+    return Operand(values, None, values.dtype, None)
+
+
+def _spread_from(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """A mask over a block, of a tile that was spread over it: an element counts if any of its copies does."""
+    if mask.ndim < len(shape):
+        return None
+    mask = np.asarray(mask.any(axis=tuple(range(mask.ndim - len(shape)))))
+    spread = tuple(axis for axis, n in enumerate(shape) if n == 1 and mask.shape[axis] != 1)
+    mask = np.asarray(mask.any(axis=spread, keepdims=True))
+    return mask if mask.shape == shape else None
+
+
+def aligned(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Values as they go into a tile of this shape: one for each partition is for all of its elements."""
+    if values.ndim == 1 < len(shape) and len(values) == shape[0]:
+        return values.reshape(len(values), *(1,) * (len(shape) - 1))
+    return values
+
+
+def by_partition(xs: Sequence[Any]) -> list[Any]:
+    """Operands of one rank: a tile with one element in each partition is spread over the free axes."""
+    rank = max((x.ndim for x in xs if isinstance(x, Tensor)), default=0)
+    return [
+        x.reshape(len(x), *(1,) * (rank - 1))
+        if isinstance(x, Tensor) and x.picked is None and x.memory != "HBM" and x.ndim == 1 < rank
+        else x
+        for x in xs
+    ]
+
+
+def as_mask(mask: Any, shape: tuple[int, ...], *of: Any) -> np.ndarray | None:
+    """A mask over a block of this shape, which these tensors have."""
+    if mask is None:
+        return None
+    if isinstance(mask, Tensor):
+        raise UnsupportedError(
+            "a mask is made of nl.arange and comparisons, not of a tile: use nl.where for that"
+        )
+    given = np.asarray(mask, bool)
+    shapes = [shape]
+    if isinstance(mask, GridIndex):
+        spread = [t.spread for t in of if isinstance(t, Tensor) and t.spread is not None]
+        shapes = [*(one for one in spread if math.prod(one) == math.prod(shape)), shape]
+        if given.ndim > len(shape):  # without the axes that it does not run along
+            unused = [axis for axis in range(given.ndim - 1, 0, -1) if given.shape[axis] == 1]
+            given_without = given.squeeze(tuple(unused[: given.ndim - len(shape)]))
+            given, shapes = (given, shapes) if spread else (given_without, shapes)
+    for one in shapes:
+        try:
+            return np.broadcast_to(given, one).reshape(shape)
+        except ValueError:
+            continue
+    raise KernelError(f"a mask of shape {given.shape} does not fit a block of shape {shape}")
+
+
+# --- allocation ---
+
+
+class PartitionDim(int):
+    """A size that is the partition axis's."""
+
+
+def allocate(
+    shape: Sequence[int] | int,
+    dtype: Any,
+    buffer: Any = None,
+    name: str = "",
+    fill: Any = None,
+) -> Tensor:
+    """A new tensor. Without `fill` its elements are undefined."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    axis = next((at for at, n in enumerate(sizes) if isinstance(n, PartitionDim)), 0)
+    sizes = tuple(int(n) for n in sizes)
+    if any(n < 0 for n in sizes):
+        raise KernelError(f"a tensor's sizes are not negative: {sizes}")
+    region, kind = as_region(buffer), as_dtype(dtype)
+    here = machine.current()
+    if region is MemoryRegion.shared_hbm:
+        found = here.take_shared(sizes, kind)
+        if found is not None:
+            return Tensor(found)
+    if fill is None:
+        array, undefined = _empty(sizes, kind), np.ones(sizes, bool)
+    else:
+        array, undefined = np.empty(sizes, kind), None
+        array[...] = cast(np.asarray(fill), kind)
+    storage = Storage(array, region.memory, name, undefined, axis)
+    if region.memory != "HBM":
+        here.on_chip(storage)
+        return Tensor(storage)
+    launched = here.launched
+    storage.path = here.path()
+    storage.name = launched.unique(name or here.named_here(storage.path, "hbm"))
+    storage.info = TensorInfo.of(storage.name, array)
+    launched.adopted.append(storage.info)
+    if region is MemoryRegion.shared_hbm:
+        launched.shared.append(storage)
+    else:
+        launched.private.append(storage)
+    return Tensor(storage)
+
+
+def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """What nothing was written to: NaN, so that a use of it shows."""
+    return np.full(shape, np.nan if is_float(dtype) else 0, dtype)
+
+
+def new_tile(
+    values: np.ndarray, undefined: np.ndarray | None, dtype: np.dtype, memory: str = "SBUF"
+) -> Tensor:
+    """A tile that holds a result."""
+    array = np.array(np.broadcast_to(cast(values, dtype), np.shape(values)), dtype, order="C")
+    left = (
+        None
+        if undefined is None or not undefined.any()
+        else np.array(np.broadcast_to(undefined, array.shape))
+    )
+    storage = Storage(array, memory, "", left)
+    machine.current().on_chip(storage)
+    return Tensor(storage)
+
+
+def finish(
+    dst: Tensor | None,
+    values: np.ndarray,
+    undefined: np.ndarray | None,
+    dtype: np.dtype,
+    mask: np.ndarray | None,
+    memory: str = "SBUF",
+) -> Tensor:
+    """The result of an instruction: a new tile, or what was given as `dst`, where the mask is true."""
+    if dst is None:
+        if mask is not None and not mask.all():
+            undefined = ~mask if undefined is None else np.broadcast_to(undefined, mask.shape) | ~mask
+        tile = new_tile(values, undefined, dtype, memory)
+        tile.storage.masked = None if mask is None or mask.all() else np.array(mask)
+        machine.current().use(tile)
+        return tile
+    if dst.size != values.size:
+        raise KernelError(
+            f"a result of shape {values.shape} does not fit into {dst.name}, of shape {dst.shape}"
+        )
+    if values.shape != dst.shape:
+        if dst.shape and values.shape and dst.shape[0] != values.shape[0] and values.shape[0] != values.size:
+            raise KernelError(
+                f"a result of shape {values.shape} does not fit into {dst.name}, of shape {dst.shape}: they "
+                "have "
+                "different numbers of partitions"
+            )
+        undefined = None if undefined is None else np.broadcast_to(undefined, values.shape).reshape(dst.shape)
+        values = values.reshape(dst.shape)
+        mask = None if mask is None else mask.reshape(dst.shape)
+    dst.write(values, undefined, mask)
+    return dst
+
+
+def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a result of tiles of these shapes."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        said = " and ".join(str(shape) for shape in shapes)
+        raise KernelError(f"{name}: tiles of shapes {said} do not fit each other") from None
+
+
+def result_dtype(dtype: Any, operands: Sequence[Operand], otherwise: np.dtype | None = None) -> np.dtype:
+    """The type of a result: what was asked for, or the widest of the operands."""
+    if dtype is not None:
+        return as_dtype(dtype)
+    if otherwise is not None:
+        return otherwise
+    return promote(op.dtype for op in operands if op.dtype is not None)
+
+
+def computing(values: np.ndarray) -> np.ndarray:
+    """Values in the type that engines compute in."""
+    if is_float(values.dtype):
+        return values.astype(np.float32, copy=False)
+    return values
+
+
+def either(*undefined: np.ndarray | None) -> np.ndarray | None:
+    """Where any of these is undefined."""
+    known = [one for one in undefined if one is not None]
+    if not known:
+        return None
+    result = known[0]
+    for one in known[1:]:
+        result = result | one
+    return result
+
+
+def free_elements(shape: tuple[int, ...]) -> int:
+    """How many elements each partition has."""
+    return math.prod(shape[1:])
+
+
+def whole_or_none(
+    rows: np.ndarray, axis: int, tensor: Tensor | None, undefined: np.ndarray, used: str
+) -> np.ndarray:
+    """Which results are undefined, of elements that are combined along an axis.
+
+    Nobody looks at a result that is made of undefined elements alone (a mask left out a whole row). One that
+    is made of both kinds is wrong.
+    """
+    some, every = rows.any(axis=axis), rows.all(axis=axis)
+    if tensor is not None and (some & ~every).any():
+        machine.current().report_undefined(tensor, np.broadcast_to(undefined, tensor.shape), used)
+    return np.asarray(some)
+
+
+def count_written(tile: Tensor) -> None:
+    """Note what a new tile was filled with."""
+    machine.current().launched.ledger.written[tile.memory] += tile.size * tile.itemsize

@@ -1,0 +1,95 @@
+"""What a request asks for, checked: whatever is wrong with it becomes an answer for people."""
+
+import math
+
+from flask import request
+from werkzeug.exceptions import BadRequest, NotFound
+
+from triton_viz.core.data import Launch, Program, TensorInfo
+from triton_viz.core.trace import launches
+from triton_viz.visualizer.tiles import Window
+from triton_viz.visualizer.values import find
+
+MOST_CELLS = 1 << 22
+
+
+def number(name: str, default: int | None = None, least: int = 0, most: int = 10**15) -> int:
+    """A whole number of the request."""
+    text = request.args.get(name)
+    if text is None:
+        if default is None:
+            raise BadRequest(f"{name} is missing: give a whole number.")
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 17):
+        raise BadRequest(f"{name} is a whole number, not {text[:40]!r}.")
+    value = int(text)
+    if not least <= value <= most:
+        raise BadRequest(f"{name} is a whole number from {least} to {most}, not {value}.")
+    return value
+
+
+def choice(name: str, choices: tuple[str, ...]) -> str:
+    """One word of a few; the first, if there is none."""
+    text = request.args.get(name, choices[0])
+    if text not in choices:
+        raise BadRequest(f"{name} is one of {', '.join(choices)}, not {text[:40]!r}.")
+    return text
+
+
+def launch() -> Launch:
+    """The launch that is asked for; without one, the newest."""
+    id = request.args.get("launch")
+    for found in reversed(launches):
+        if id is None or str(found.id) == id:
+            return found
+    raise NotFound(f"There is no launch {(id or '')[:40]}." if launches else "No kernel was traced yet.")
+
+
+def program(of: Launch) -> Program:
+    """The program that is asked for; without one, the first."""
+    text = request.args.get("program", "0,0,0")
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
+        raise BadRequest(f"A program is three numbers such as 0,0,0, not {text[:40]!r}.")
+    x, y, z = (int(part) for part in parts)
+    if 0 in of.grid:
+        raise NotFound(f"This launch of {of.kernel} ran no program: its grid is {of.grid}.")
+    if any(index >= size for index, size in zip((x, y, z), of.grid, strict=True)):
+        raise NotFound(f"The grid {of.grid} of {math.prod(of.grid)} programs has no ({x}, {y}, {z}).")
+    return x, y, z
+
+
+def tensor(of: Launch) -> TensorInfo:
+    """The tensor that is asked for."""
+    name = request.args.get("tensor", "")
+    for found in of.tensors:
+        if found.name == name:
+            return found
+    names = ", ".join(tensor.name for tensor in of.tensors) or "none"
+    raise NotFound(f"{of.kernel} has no tensor {name[:40]!r}; there is {names}.")
+
+
+def op(name: str = "uuid") -> tuple[str, Launch, int, Program]:
+    """The op that is asked for by its uuid."""
+    uuid = request.args.get(name, "")
+    try:
+        return uuid, *find(uuid)
+    except KeyError:
+        raise NotFound(f"There is no op {uuid[:60]!r}.") from None
+
+
+def window(count: int) -> Window:
+    """The piece of a matrix that is asked for."""
+    found = Window(
+        count=count,
+        columns=number("columns", least=1),
+        top=number("top", 0),
+        left=number("left", 0),
+        across=number("across", least=1, most=8192),
+        down=number("down", least=1, most=8192),
+        bin_x=number("bin_x", 1, least=1),
+        bin_y=number("bin_y", 1, least=1),
+    )
+    if found.across * found.down > MOST_CELLS:
+        raise BadRequest(f"{found.across} by {found.down} cells are more than {MOST_CELLS}: ask for fewer.")
+    return found

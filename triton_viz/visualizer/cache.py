@@ -1,0 +1,56 @@
+"""What was computed for the page, kept until there is something new, or something else takes its room."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+ROOM = 512 << 20
+"""Bytes of arrays that are kept at most; the newest entry always is."""
+_SMALL = 1 << 12
+
+
+class Cache:
+    """Values by key, least recently used first out. Two threads that want one key compute it once."""
+
+    def __init__(self, room: int = ROOM):
+        self._room = room
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._being_made: dict[Hashable, threading.Lock] = {}
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key, computed if it is not here."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key][0]
+            making = self._being_made.setdefault(key, threading.Lock())
+        with making:
+            with self._lock:
+                if key in self._entries:
+                    return self._entries[key][0]
+            value = make()
+            with self._lock:
+                self._entries[key] = value, _size(value)
+                self._being_made.pop(key, None)
+                while len(self._entries) > 1 and sum(size for _, size in self._entries.values()) > self._room:
+                    self._entries.popitem(last=False)
+        return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+
+
+def _size(value: Any) -> int:
+    """About how many bytes a value keeps: arrays count, the rest is small."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, tuple):
+        return sum(map(_size, value))
+    return _SMALL

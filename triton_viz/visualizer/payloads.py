@@ -1,0 +1,313 @@
+"""What the server sends the page: one schema for both sides.
+
+`python -m tools.page_types` writes the same as TypeScript into frontend/src/payloads.ts, and a test compares
+them. frontend/GLOSSARY.md says what each field means to whoever looks at the page.
+"""
+
+from typing import Any
+
+import msgspec
+
+from triton_viz.clients.profiler.data import KernelReport
+from triton_viz.core.columns import Program
+
+
+class LaunchSummary(msgspec.Struct, kw_only=True):
+    """One launch, as the picker shows it."""
+
+    id: int
+    kernel: str
+    grid: Program
+    records: int
+    """Ops of the kernel, each counted once for all programs that ran it together."""
+    issues: int
+    profiled: bool
+    values: bool
+    """Whether what was read and written was kept."""
+
+
+class LaunchList(msgspec.Struct, kw_only=True):
+    """Every launch, oldest first."""
+
+    launches: list[LaunchSummary]
+    tape: bool
+    """Whether there is an instruction log of a GT server to show."""
+
+
+class SourcePayload(msgspec.Struct, kw_only=True):
+    """The kernel's source; `first_line` is the number of `lines[0]` in its file."""
+
+    file: str
+    first_line: int
+    lines: list[str]
+
+
+class TensorPayload(msgspec.Struct, kw_only=True):
+    """A tensor argument of the launch."""
+
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    address: int
+    itemsize: int
+
+
+class SitePayload(msgspec.Struct, kw_only=True):
+    """A line of source, by its file's name without the folder."""
+
+    file: str
+    line: int
+    function: str
+
+
+class OpPayload(msgspec.Struct, kw_only=True):
+    """What every op has. `fields` holds what a type has beyond it, for a renderer that knows the type."""
+
+    uuid: str
+    type: str
+    line: int
+    path: int
+    iterations: list[tuple[int, int]]
+    fields: dict[str, Any] = {}
+
+
+class AccessPayload(OpPayload, kw_only=True):
+    """A load, a store or an atomic. Which elements it touched is in the tensor's tiles."""
+
+    tensor: str
+    block: tuple[int, ...]
+    touched: int
+    masked: int
+    outside: int
+    bytes: int
+    operation: str = ""
+
+
+class DotPayload(OpPayload, kw_only=True):
+    """A product of two tiles, and the accesses that most likely are those tiles; empty if there is none."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    result: tuple[int, ...]
+    dtype: str
+    left_op: str
+    right_op: str
+    result_op: str
+
+
+class SbufEvent(msgspec.Struct, kw_only=True):
+    """A change in the use of NKI's scratch buffer. No backend emits any yet."""
+
+    op: str
+    time: int
+    bytes: int
+
+
+class ProgramData(msgspec.Struct, kw_only=True):
+    """One program of one launch: the first thing that the page asks for."""
+
+    launch: LaunchSummary
+    program: Program
+    source: SourcePayload
+    tensors: list[TensorPayload]
+    paths: list[list[SitePayload]]
+    visualization_data: list[AccessPayload | DotPayload | OpPayload]
+    first: int
+    """Which of the program's ops the first one here is."""
+    total: int
+    """How many ops the program has."""
+    sbuf: list[SbufEvent]
+
+
+class Traffic(msgspec.Struct, kw_only=True):
+    """What all programs together moved between one tensor and the kernel."""
+
+    type: str
+    tensor: str
+    ops: int
+    elements: int
+    masked: int
+    bytes: int
+
+
+class TrafficTable(msgspec.Struct, kw_only=True):
+    """The traffic of each tensor, each kind of access apart, in order of first use."""
+
+    analysis: list[Traffic]
+
+
+class LineHeat(msgspec.Struct, kw_only=True):
+    """What all programs did at one line of the kernel."""
+
+    line: int
+    ops: int
+    bytes: int
+    elements: int
+    masked: int
+    issues: int
+
+
+class LineTable(msgspec.Struct, kw_only=True):
+    """Each line that has ops or issues."""
+
+    lines: list[LineHeat]
+
+
+class CodeFrame(msgspec.Struct, kw_only=True):
+    """One step of a call path, with the source around it."""
+
+    file: str
+    line: int
+    function: str
+    first_line: int
+    lines: list[str]
+
+
+class OpCode(msgspec.Struct, kw_only=True):
+    """Where in the source an op is, the kernel's own line first."""
+
+    uuid: str
+    frames: list[CodeFrame]
+
+
+class Histogram(msgspec.Struct, kw_only=True):
+    """How often which values occur."""
+
+    name: str
+    counts: list[int]
+    edges: list[float]
+    elements: int
+    """Those that were counted; `nan` and `infinite` ones are not."""
+    nan: int
+    infinite: int
+    lowest: float | None
+    highest: float | None
+    mean: float | None
+
+
+class BinaryLayer(msgspec.Struct, kw_only=True):
+    """One array of a binary answer: a number for each cell, row by row."""
+
+    name: str
+    dtype: str
+    low: float | None
+    high: float | None
+
+
+class BinaryHeader(msgspec.Struct, kw_only=True):
+    """What stands before the arrays of a binary answer."""
+
+    across: int
+    down: int
+    layers: list[BinaryLayer]
+
+
+class Toucher(msgspec.Struct, kw_only=True):
+    """An op of the program that has an element in its block."""
+
+    uuid: str
+    type: str
+    line: int
+    masked: bool
+
+
+class ElementTip(msgspec.Struct, kw_only=True):
+    """All that is known of one element."""
+
+    tensor: str
+    index: list[int]
+    element: int
+    address: str
+    value: float | int | bool | str | None
+    """None if it was not kept, or nothing read or wrote it."""
+    touched_by: list[Toucher]
+
+
+class IssuePayload(msgspec.Struct, kw_only=True):
+    """Something wrong, in one program that shows it."""
+
+    kind: str
+    verdict: str
+    message: str
+    suggestion: str
+    expression: str
+    tensor: str
+    index: list[int] | None
+    element: int | None
+    program: Program
+    others: list[Program]
+    line: int
+    other_line: int
+    op: str
+    """The op of that program that it is about; empty if it was not traced."""
+
+
+class VerdictPayload(msgspec.Struct, kw_only=True):
+    """What the sanitizer says of one access."""
+
+    line: int
+    access: str
+    tensor: str
+    verdict: str
+    proof: str
+
+
+class IssueList(msgspec.Struct, kw_only=True):
+    """All issues of a launch, and what was found to be right."""
+
+    issues: list[IssuePayload]
+    verdicts: list[VerdictPayload]
+    checked: bool
+    """Whether a sanitizer or a race detector looked at the launch at all."""
+
+
+class DeviceRoof(msgspec.Struct, kw_only=True):
+    """What the roofline's device can do."""
+
+    name: str
+    flops: float
+    """Per second, at the precision that the kernel mostly computes in."""
+    bandwidth: float
+    """Bytes per second."""
+
+
+class Profile(msgspec.Struct, kw_only=True):
+    """The profiler's report; None if the launch was not profiled."""
+
+    report: KernelReport | None
+    device: DeviceRoof | None
+
+
+class TapeSlice(msgspec.Struct, kw_only=True):
+    """A piece of GT's instruction log, whole lines only."""
+
+    name: str
+    text: str
+    start: int
+    """Where in the file the piece begins, in bytes."""
+    end: int
+    size: int
+
+
+class ApiProblem(msgspec.Struct, kw_only=True):
+    """Any answer that is not a success."""
+
+    error: str
+
+
+PAYLOADS = (
+    LaunchList,
+    ProgramData,
+    TrafficTable,
+    LineTable,
+    OpCode,
+    Histogram,
+    BinaryHeader,
+    ElementTip,
+    IssueList,
+    Profile,
+    TapeSlice,
+    ApiProblem,
+)
+"""What an endpoint can answer; what they hold is found from here."""
