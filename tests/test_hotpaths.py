@@ -15,8 +15,8 @@ from examples import train_transformer
 from gt.client import Client, session
 from gt.server.local import LocalConnection, LocalServer
 from gt.transport.protocol import Op
-from gt.worker.graph import Graph, function_of, layout_of
-from gt.worker.hotpath_detector import HotSequence, Step
+from gt.transport.repeats import HotSequence, Step
+from gt.worker.graph import MADE, Graph, function_of, layout_of
 from tests.programs import run_python
 from tests.samples import SAMPLES, Sample
 
@@ -104,11 +104,14 @@ def test_a_graph_of_an_op_computes_what_the_op_does(monkeypatch: pytest.MonkeyPa
     layout = layout_of(sequence, functions)
     outputs = tuple(n for n, place in enumerate(layout.places) if place in last)
     given = []
-    for place, k in layout.outside:
+    outside = {}
+    for op, step in zip(ops, sequence.steps, strict=True):
+        outside |= {-1 - ref: tensor for ref, tensor in zip(step.inputs, op.inputs, strict=True) if ref < 0}
+    for which, place in layout.outside:
         op = ops[place]
-        if k >= 0:
-            given.append(values[op.inputs[k]])
-        elif k == -1:
+        if which >= 0:
+            given.append(values[outside[which]])
+        elif which == MADE:
             given.append(server.worker.engine.run(op.op, [], op.attrs))
         else:
             draw: Any = functions[op.op]
@@ -235,7 +238,8 @@ def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
     session.current().flush()
     hot.worker.settle()
     space = next(iter(hot.worker.spaces.values()))
-    assert space.held is None
+    assert space.condenser is not None
+    assert not space.condenser.held
     assert y._value.id in space.values
 
 

@@ -16,7 +16,6 @@ import pytest
 from tests.programs import ROOT, run_python
 
 
-
 def named(entries: Mapping[str, str | None]) -> list[Any]:
     """Parameters from a table of names: None for what exists, the reason for what does not yet."""
     return [

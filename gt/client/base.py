@@ -158,7 +158,7 @@ def issue(
         site = client.site(frame)
     client.emit(Op(number, op, inputs, attrs, site))
     if number % BATCH == BATCH - 1:
-        client.flush()
+        client.flush(whole=False)
     return Value(client, number, spec, site)
 
 

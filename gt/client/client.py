@@ -10,16 +10,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gt import config
 from gt.errors import ConnectionLost, WorkerError
 from gt.transport import modifiers as streams
 from gt.transport import protocol
 from gt.transport.describe import debug
+from gt.worker.condenser import Condenser
 
 BATCH = 256
 """How many tensors are made, at the most, before the stream is sent on."""
 
 FLUSH_SECONDS = 0.01
 """How long an instruction waits, at the most, before it is sent on."""
+
+HELD_TICKS = 5
+"""How many times as long it waits if it is part of something that seems to be repeated, while more comes."""
 
 
 FORKED = (
@@ -98,6 +103,8 @@ class Client:
         """While a thread goes backward: the tensor whose op it is at."""
         self.backward_signals: dict[int, Any] = {}
         """The signals for the gradients of ops, by the tensor that an op made: see signals.py."""
+        # What modifiers have changed cannot be taken back if sending fails, as `_send` has to.
+        self._condenser = Condenser() if config.auto_compile() and not self.modifiers else None
         self._lock = threading.RLock()
         self._trouble: Exception | None = None
         """What went wrong in the background."""
@@ -123,45 +130,59 @@ class Client:
             raise WorkerError(reply.error)
         return reply.array
 
-    def flush(self) -> None:
-        """Send what is pending."""
+    def flush(self, whole: bool = True) -> None:
+        """Send what is pending; unless `whole`, what seems to become a repeat may wait for its end."""
         self._raise_trouble()
         # Here, before anything is taken off the list: this is where a fast client waits, and is interrupted.
         self.connection.wait_for_room()
         with self._lock:
-            if self._pending:
-                self._send()
+            if self._pending or self._held:
+                self._send(whole)
+
+    @property
+    def _held(self) -> list[protocol.LocalInstruction]:
+        """What waits for the end of a repeat."""
+        return (self._condenser.held if self._condenser is not None else None) or []
 
     def _raise_trouble(self) -> None:
         if self._trouble is not None:
             trouble, self._trouble = self._trouble, None
             raise trouble
 
-    def _send(self) -> None:
+    def _send(self, whole: bool = True) -> None:
         # The list stays the same object, and others only append to it: no instruction can slip away.
         pending = self._pending[: protocol.MAX_INSTRUCTIONS]
         del self._pending[: len(pending)]
-        sent = self.connection.sent
+        held, sent = self._held, self.connection.sent
         try:
             batch = streams.through(self.modifiers, pending) if self.modifiers else pending
             debug("client", batch)
-            self.connection.send(batch)
+            if self._condenser is not None:
+                batch = self._condenser.condense(batch)
+                if whole:
+                    batch += self._condenser.release()
+            if batch:
+                self.connection.send(batch)
         except BaseException:
             if self.connection.sent == sent:
-                self._pending[:0] = pending
+                if self._condenser is not None:
+                    self._condenser.release()
+                self._pending[:0] = held + pending
             raise
         if self._pending and len(pending) == protocol.MAX_INSTRUCTIONS:
-            self._send()
+            self._send(whole)
 
     def _flush_regularly(self) -> None:
         """Send what has waited too long, so that work starts, and memory is freed, while the user thinks."""
-        sent = -1
+        sent, waited = -1, 0
         while not self._closed.wait(FLUSH_SECONDS):
             # While batches go out anyway, this thread keeps out of the way of the one that fills them.
             sent, before = self.connection.sent, sent
-            if self._pending and sent == before:
+            waited = waited + 1 if sent == before else 0
+            if waited and (self._pending or self._held):
                 try:
-                    self.flush()
+                    # A repeat that is on its way gets a little longer to come to its end.
+                    self.flush(whole=waited > HELD_TICKS or not self._pending)
                 except Exception as error:  # noqa: BLE001 - raised by the next call from the user's own code
                     self._trouble = error
 

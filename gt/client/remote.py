@@ -16,6 +16,7 @@ from gt.transport import arrays, protocol
 from gt.transport.assembly import Assembly
 from gt.transport.connection import Link
 from gt.transport.protocol import CreateTensor, Fetched, LocalInstruction, Upload
+from gt.transport.repeats import Teller
 from gt.transport.shared_memory import SharedMemory, host
 
 WINDOW = 64
@@ -43,6 +44,7 @@ class RemoteConnection:
         self._stats_requests = itertools.count(-1, -1)
         self._welcome: protocol.Welcome | None = None
         self._memory = SharedMemory()
+        self._teller = Teller()
         self._link = Link(address)
         try:
             self._link.send(protocol.Hello(protocol.VERSION, host(), os.getpid(), self._memory.prefix))
@@ -85,8 +87,8 @@ class RemoteConnection:
     def send(self, batch: list[LocalInstruction]) -> None:
         """Send instructions."""
         frames: list[memoryview] = []
-        wire: list[Any] = list(batch)
-        for place, instruction in enumerate(batch):
+        wire: list[Any] = list(self._teller.tell(batch))
+        for place, instruction in enumerate(wire):
             if type(instruction) is Upload:
                 wire[place] = CreateTensor(
                     instruction.result, arrays.pack(instruction.array, frames, None, "worker")
@@ -97,7 +99,11 @@ class RemoteConnection:
                 self._log = config.instruction_log()
                 self._link.send(protocol.FollowLog(self._log and str(Path(self._log).absolute())))
             returned = self._memory.done_with("worker")
-            self._link.send(protocol.Batch(self.sent + 1, wire, returned), frames)
+            try:
+                self._link.send(protocol.Batch(self.sent + 1, wire, returned), frames)
+            except BaseException:
+                self._teller.forget()
+                raise
             self.sent += 1
 
     def wait_for_room(self) -> None:

@@ -35,6 +35,7 @@ from gt.transport.protocol import (
     Site,
     Upload,
 )
+from gt.transport.repeats import Repeat, flat
 
 NO_WORKER_SECONDS = 10.0
 """How long work waits for a worker to come, before it fails."""
@@ -261,7 +262,7 @@ class Dispatcher:
         shown = without_data(instructions)
         self.stream.add("RECV", f"CLIENT {client}", client, shown)
         if self.modifiers:
-            instructions = streams.through(self.modifiers, instructions)
+            instructions = streams.through(self.modifiers, flat(instructions))
         self._put(session, sequence, instructions, frames)
         self.pump()
 
@@ -277,7 +278,7 @@ class Dispatcher:
                 answer_lost(session, session.sharding, session.raw[0])
             return
         if session.sharding is not None:
-            placed = place(session, session.sharding, instructions)
+            placed = place(session, session.sharding, flat(instructions))
             if not session.queue:
                 # A client that rested has not saved up: it starts level with the others.
                 session.used = max(session.used, min(share.level for share in self._shares.values()))
@@ -306,6 +307,14 @@ class Dispatcher:
                     handles[instruction.tensor]
                 elif kind is Upload or kind is CreateTensor:
                     handles[instruction.result] = handle
+                elif kind is Repeat:
+                    for tensor in instruction.inputs:
+                        handles[tensor]
+                    results = instruction.results
+                    for step in instruction.kept:
+                        handles[results[step]] = handle
+                    for tensor in instruction.freed:
+                        del handles[tensor]
                 elif kind is Site:
                     session.sites.append(instruction)
                 elif kind is Lost:
@@ -433,7 +442,7 @@ class Dispatcher:
                     session.lose(why)
                 for batch in waiting:
                     if session.sharding is not None:
-                        session.sharding.abandon(batch.instructions, why)
+                        session.sharding.abandon(flat(batch.instructions), why)
                     session.fail(batch.instructions, why)
                     if batch.sequence >= 0:
                         session.link.ack(batch.sequence)

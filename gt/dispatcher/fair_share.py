@@ -16,6 +16,7 @@ import msgspec
 from gt.dispatcher.uploads import cut_frame
 from gt.transport.describe import Described
 from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Placed, Site
+from gt.transport.repeats import cut_after, flat, weight
 
 if TYPE_CHECKING:
     from gt.dispatcher.links import ClientLink
@@ -59,7 +60,7 @@ class Group:
 class Chunk:
     """A piece of a client's stream, on its way to a worker."""
 
-    __slots__ = ("estimate", "frames", "group", "instructions", "session", "share", "shown")
+    __slots__ = ("estimate", "frames", "group", "instructions", "session", "share", "shown", "weight")
 
     def __init__(
         self,
@@ -74,7 +75,9 @@ class Chunk:
         self.instructions = instructions
         self.frames = frames
         self.group = group
-        self.estimate = session.cost * len(instructions)
+        self.weight = max(1, weight(instructions))
+        """How many instructions it stands for."""
+        self.estimate = session.cost * self.weight
         self.shown: Sequence[LocalInstruction | Described] = ()
         """The same instructions, as the tape shows them."""
 
@@ -159,7 +162,8 @@ class Session:
         self.lost = dict.fromkeys(self.handles, why)
         made: set[int] = set()
         for batch in self.queue:
-            for instruction in batch.instructions[batch.position :]:
+            batch.instructions, batch.position = flat(batch.instructions[batch.position :]), 0
+            for instruction in batch.instructions:
                 if isinstance(instruction, Op):
                     # What it reads may be freed further on in the queue, and so have no handle any more.
                     self.lost |= dict.fromkeys(set(instruction.inputs) - made, why)
@@ -180,7 +184,7 @@ class Session:
     def fail_lost(self, instructions: Sequence[LocalInstruction]) -> list[LocalInstruction]:
         """Answer what can be answered without a worker: that a tensor is lost. The result is the rest."""
         rest: list[LocalInstruction] = []
-        for instruction in instructions:
+        for instruction in flat(instructions):
             if isinstance(instruction, GetData) and instruction.tensor in self.lost:
                 self.link.failed(instruction.request, self.lost[instruction.tensor])
                 continue
@@ -209,7 +213,7 @@ class Session:
     def _cut(self, shares: Mapping[str, "FairShare"]) -> list[Chunk]:
         batch = self.queue[0]
         count = max(1, min(MOST, int(QUANTUM / self.cost)))
-        start, end = batch.position, min(batch.position + count, len(batch.instructions))
+        start, end = batch.position, cut_after(batch.instructions, batch.position, count)
         whole = start == 0 and end == len(batch.instructions)
         part = batch.instructions if whole else batch.instructions[start:end]
         batch.position = end
@@ -322,7 +326,7 @@ class FairShare:
         self.level = max(
             self.level, min(one.used for one in [session, *self.sessions] if one.queue or one is session)
         )
-        measured = seconds / max(len(chunk.instructions), 1)
+        measured = seconds / chunk.weight
         # Up at once, down slowly: guessing too high costs little, guessing too low makes others wait.
         session.cost = max(1e-7, measured, 0.7 * session.cost + 0.3 * measured)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, TextIO
 from gt import config
 from gt.transport.describe import Described, describe, size_of, tensor_of
 from gt.transport.protocol import LocalInstruction
+from gt.transport.repeats import flat, weight
 
 KEPT = 10_000
 """How many lines are kept in memory."""
@@ -47,6 +48,8 @@ class _Passage(NamedTuple):
 
     elapsed: float
     first: int
+    lines: int
+    """How many lines it takes: a repeat is shown as what it stands for."""
     event: str
     source: str
     client: str
@@ -58,7 +61,7 @@ class _Passage(NamedTuple):
         reply = self.event in ("WORKER_RECV", "SEND")
         physical = f"{self.client}_" if self.event.startswith("WORKER") else ""
         prefix = "Worker" if physical else ""
-        for number, instruction in enumerate(self.instructions, self.first):
+        for number, instruction in enumerate(flat(self.instructions), self.first):
             if instruction is None:
                 yield number, "", 0, ""
                 continue
@@ -114,13 +117,14 @@ class InstructionStream:
     ) -> None:
         """Put what passed on the tape: instructions (without data), or replies to them, or neither."""
         lines = instructions or (None,)
+        count = weight(lines)
         elapsed = time.monotonic() - self._start
-        passage = _Passage(elapsed, self._count, event, source, client, lines, failed or {})
-        self._count += len(lines)
-        self._kept += len(lines)
+        passage = _Passage(elapsed, self._count, count, event, source, client, lines, failed or {})
+        self._count += count
+        self._kept += count
         self._passages.append(passage)
-        while self._kept - len(self._passages[0].instructions) >= KEPT:
-            self._kept -= len(self._passages.popleft().instructions)
+        while self._kept - self._passages[0].lines >= KEPT:
+            self._kept -= self._passages.popleft().lines
         if self._file is not None:
             self._write(self._file, passage)
 

@@ -17,6 +17,7 @@ from gt.transport.protocol import (
     ShardOp,
     Site,
 )
+from gt.transport.repeats import flat
 
 
 def place(
@@ -69,7 +70,7 @@ def _check(session: Session, sharding: ShardingStreamModifier, instruction: Any)
 def answer_lost(session: Session, sharding: ShardingStreamModifier, batch: Batch) -> None:
     """While there is no worker: whoever reads what went with the last one is told so at once."""
     rest = []
-    for instruction in batch.instructions:
+    for instruction in flat(batch.instructions):
         lost = type(instruction) is GetData and sharding.lost.get(instruction.tensor)
         if lost:
             session.link.failed(instruction.request, lost)

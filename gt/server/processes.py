@@ -31,7 +31,8 @@ class LocalProcesses:
         self._folder = Path(tempfile.mkdtemp(prefix="gt-", dir=None if roomy else "/tmp"))
         self.address = f"ipc://{self._folder}/server"
         common = ["--address", self.address, "--parent", str(os.getpid())]
-        each = threads or int(os.environ.get("OMP_NUM_THREADS", 0)) or max(1, (os.cpu_count() or 1) // workers)
+        asked = threads or int(os.environ.get("OMP_NUM_THREADS") or 0)
+        each = asked or max(1, (os.cpu_count() or 1) // workers)
         server = [*common, "--expect-workers", str(workers), *_flags(dispatcher_modifiers)]
         server += [] if enable_sharding else ["--no-sharding"]
         server += [] if shard_threshold is None else ["--shard-threshold", str(shard_threshold)]

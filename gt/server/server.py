@@ -19,6 +19,7 @@ from gt.errors import ConnectionLost, ProtocolError
 from gt.transport import protocol, shared_memory
 from gt.transport.connection import configure, endpoint, readable
 from gt.transport.modifiers import StreamModifier
+from gt.transport.repeats import Listener, Teller
 
 TICK_SECONDS = 0.1
 ACK_EVERY = 8
@@ -53,6 +54,10 @@ class Peer:
 class ClientPeer(Peer):
     """A client; the dispatcher's link to it."""
 
+    def __init__(self, server: "Server", identity: bytes, hello: protocol.Hello) -> None:
+        super().__init__(server, identity, hello)
+        self.listener = Listener()
+
     def ack(self, sequence: int) -> None:
         """Every batch up to this one is done. Said now and then: one message stands for those before."""
         if sequence % ACK_EVERY == 0 or self.returned:
@@ -80,6 +85,8 @@ class WorkerPeer(Peer):
         super().__init__(server, identity, hello)
         self.member = protocol.Member(hello.address, hello.token) if hello.address else None
         self.memory_limit = hello.memory_limit
+        self._tellers: dict[str, Teller] = {}
+        """By client: what this worker knows of its repeats."""
 
     def meet(self, epoch: int, members: dict[str, protocol.Member]) -> None:
         """Tell it who the workers are from now on."""
@@ -93,12 +100,17 @@ class WorkerPeer(Peer):
         """Have instructions carried out."""
         client = chunk.session.link
         shared = isinstance(client, ClientPeer) and bool(self.host) and client.host == self.host
-        instructions: Any = chunk.instructions
+        name = chunk.session.name
+        teller = self._tellers.get(name)
+        if teller is None:
+            teller = self._tellers[name] = Teller()
+        instructions: Any = teller.tell(chunk.instructions)
         returned, self.returned = self.returned, []
-        self.post(protocol.Work(sequence, chunk.session.name, instructions, shared, returned), chunk.frames)
+        self.post(protocol.Work(sequence, name, instructions, shared, returned), chunk.frames)
 
     def forget(self, client: str) -> None:
         """Have everything of a client dropped."""
+        self._tellers.pop(client, None)
         self.post(protocol.ForgetClient(client))
 
 
@@ -293,7 +305,7 @@ class Server:
                 for worker in self.dispatcher.workers.values() if returned else ():
                     if isinstance(worker, WorkerPeer) and worker.memory:
                         worker.returned += [name for name in returned if name.startswith(worker.memory)]
-                self.dispatcher.receive(peer.name, sequence, instructions, frames)
+                self.dispatcher.receive(peer.name, sequence, peer.listener.hear(instructions), frames)
             case protocol.FollowLog(path):
                 if not self._owned:
                     raise ProtocolError("only a program's own server takes its log from it")

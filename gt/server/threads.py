@@ -105,8 +105,8 @@ class ThreadWorker:
         except Exception as error:  # noqa: BLE001 - one client's work must not end everybody's worker
             why = f"{self.name} could not carry this out: {type(error).__name__}: {error}"
             outcome = self.worker.abort(name, chunk.instructions, why)
-        failed, data, seconds = outcome
-        self._server.tell(lambda dispatcher: dispatcher.done(sequence, seconds, failed, data))
+        failed, data, seconds, marks = outcome
+        self._server.tell(lambda dispatcher: dispatcher.done(sequence, seconds, failed, data, marks))
 
 
 class ThreadServer:

@@ -20,6 +20,7 @@ from gt.transport.protocol import (
     WorkerHotPathEnd,
     WorkerHotPathStart,
 )
+from gt.transport.repeats import flat
 
 
 class Described(NamedTuple):
@@ -131,5 +132,5 @@ def debug(layer: str, instructions: Sequence[LocalInstruction], prefix: str = ""
     Called once a batch: looking up an environment variable costs more than carrying out a small op.
     """
     if config.flag(f"GT_DEBUG_{layer.upper()}"):
-        for instruction in instructions:
+        for instruction in flat(instructions):
             config.debug(layer, prefix + in_words(instruction))

@@ -16,7 +16,7 @@ import numpy as np
 from gt.ops.dtypes import ITEMSIZE
 from gt.transport.layouts import Placement, Replicated, Sharded
 
-VERSION = 2
+VERSION = 3
 """Both ends must speak the same one. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
@@ -217,6 +217,33 @@ Mark = WorkerHotPathStart | WorkerHotPathEnd
 """What a worker's detector puts into the stream."""
 
 
+class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
+    """From here on, this number means these ops: see repeats.py."""
+
+    sequence: int
+    steps: list[tuple[str, tuple[int, ...], dict[str, Attribute] | None]]
+    """Of each op its name, its inputs and its attributes. An input is the number of an earlier step or, below
+    0, a tensor from outside."""
+    sites: list[int]
+    signals: list[tuple[int, Signal]] = []
+
+
+class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
+    """The ops of a sequence once more, and what is different this time."""
+
+    sequence: int
+    inputs: list[int]
+    """The tensors from outside."""
+    results: list[int]
+    """What the steps make: numbers that follow each other, as the first of them and how many."""
+    kept: list[int]
+    """The steps whose results are needed afterwards."""
+    freed: list[int]
+    """Tensors from outside that are not."""
+    changed: dict[int, dict[str, Attribute]] = {}
+    """By step: its attributes, if they are others."""
+
+
 class Upload(NamedTuple):
     """A CreateTensor whose array is in this very process, and has not been packed."""
 
@@ -227,7 +254,9 @@ class Upload(NamedTuple):
 FreeTensor = int
 """A bare number: the client will not use this tensor again. Half of all instructions are this one."""
 
-Instruction = FreeTensor | Op | CreateTensor | GetData | Site | Lost | Signal | ShardOp | Exchange
+Instruction = (
+    FreeTensor | Op | CreateTensor | GetData | Site | Lost | Signal | ShardOp | Exchange | Define | Replay
+)
 """What travels."""
 
 LocalInstruction = Instruction | Upload | Mark

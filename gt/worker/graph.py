@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from gt.ops import TABLE, Spec
-from gt.worker.hotpath_detector import HotSequence
+from gt.transport.repeats import HotSequence
 
 Functions = Mapping[str, Callable[..., Any]]
 """By op, what computes it on an engine."""
@@ -48,6 +48,11 @@ class Graph(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()[:24]
 
 
+MADE, DRAWN = -1, -2
+"""What is no tensor of the sequence's own: one that a step makes out of nothing, and what a step draws. Both
+are random numbers, and there before the rest begins."""
+
+
 @dataclasses.dataclass
 class Layout:
     """Where in a sequence's instructions everything is that a graph of it needs."""
@@ -56,12 +61,16 @@ class Layout:
     places: list[int] = dataclasses.field(default_factory=list)
     """For each node, its step."""
     outside: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    """For each tensor from outside, the step and the input where it first appears. Input -1: what the step
-    makes, input -2: what it draws, which is done before."""
+    """For each tensor from outside: which of the sequence's it is, or MADE or DRAWN, and by which step."""
     numbers: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     """For each number given at run time: the step and the attribute."""
     fixed: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     """For each fraction that is part of the graph: the same. If one changes, it is another graph."""
+
+    @property
+    def made(self) -> list[tuple[int, int]]:
+        """The tensors from outside that a step makes, and which."""
+        return [(n, place) for n, (which, place) in enumerate(self.outside) if which == MADE]
 
 
 def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
@@ -70,18 +79,18 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
     names: dict[int, int] = {}
     """From the sequence's numbers of tensors to the graph's."""
 
-    def from_outside(place: int, which: int) -> int:
-        layout.outside.append((place, which))
+    def from_outside(which: int, place: int) -> int:
+        layout.outside.append((which, place))
         return -len(layout.outside)
 
     for place, step in enumerate(sequence.steps):
         attrs = step.attrs or {}
         if "seed" in attrs and not step.inputs:
-            names[place] = from_outside(place, -1)
+            names[place] = from_outside(MADE, place)
             continue
-        for k, ref in enumerate(step.inputs):
+        for ref in step.inputs:
             if ref < 0 and ref not in names:
-                names[ref] = from_outside(place, k)
+                names[ref] = from_outside(-1 - ref, place)
         run_time = ("scalar",) if step.op != "pow" else ()
         run_time = getattr(functions[step.op], "run_time", run_time)
         numbers: dict[str, int] = {}
@@ -92,7 +101,7 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
             elif type(value) is float:
                 layout.fixed.append((place, name))
         kept = {n: plain(v) for n, v in attrs.items() if n not in numbers and n != "seed"}
-        drawn = from_outside(place, -2) if "seed" in attrs else 0
+        drawn = from_outside(DRAWN, place) if "seed" in attrs else 0
         names[place] = len(layout.nodes)
         inputs = tuple([names[ref] for ref in step.inputs])
         layout.nodes.append(Node(step.op, inputs, kept, numbers, drawn))

@@ -6,20 +6,26 @@ So every op becomes a *token* that says how long ago each of its inputs was last
 is repeated is one whose tokens are. A training loop's are from its second step on.
 """
 
-import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from gt.transport.protocol import GetData, LocalInstruction, Op, WorkerHotPathEnd, WorkerHotPathStart
+from gt.transport.protocol import (
+    CreateTensor,
+    LocalInstruction,
+    Op,
+    Signal,
+    Site,
+    Upload,
+    WorkerHotPathEnd,
+    WorkerHotPathStart,
+)
+from gt.transport.repeats import LONGEST, HotSequence, Step, alike
 
 SHORTEST = 4
 """How many ops a sequence has at least: fewer are not worth it."""
 LONG_ENOUGH = 16
 """What is repeated and shorter than this becomes one sequence several times over."""
-LONGEST = 8192
-"""How many it has at most."""
 
 Refs = tuple[int, ...]
 Token = tuple[str, Refs, dict[str, Any] | None]
@@ -30,34 +36,9 @@ the number of its input. It is 0 for one that was never mentioned.
 """
 _WHICH = 1 << 12
 
-
-@dataclass(frozen=True)
-class Step:
-    """One op of a sequence.
-
-    An input is the result of the step of that number or, below 0, from outside: -1 is the first such tensor.
-    """
-
-    op: str
-    inputs: Refs
-    attrs: dict[str, Any] | None
-
-
-class HotSequence:
-    """Ops that are repeated."""
-
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self.steps = tuple(steps)
-        structure = [(s.op, s.inputs, _structure(s.attrs)) for s in steps]
-        self.id = hashlib.sha256(repr(structure).encode()).hexdigest()[:12]
-        """A name that equal sequences have in common, in every run."""
-        self.repeats = 0
-        self.hits = 0
-        """How often it was predicted, and came."""
-        self.misses = 0
-
-    def __len__(self) -> int:
-        return len(self.steps)
+_PASSING = frozenset((CreateTensor, Upload, Site, Signal))
+"""What may come in the middle of a sequence, because it needs nothing of it. All else, such as a question for
+data or an exchange between workers, ends one."""
 
 
 class HotPathDetector:
@@ -139,14 +120,14 @@ class HotPathDetector:
             elif kind is int:
                 self._mentioned.pop(cmd, None)
                 append(cmd)
-            elif kind is GetData:
+            elif kind in _PASSING:
+                append(cmd)
+            else:
                 if current is not None:
                     self._end(out)
                     current = None
                 append(cmd)
                 self._break()
-            else:
-                append(cmd)
         self._total += len(instructions)
         return out
 
@@ -211,7 +192,7 @@ class HotPathDetector:
             self._learn(cmd)
 
     def _break(self) -> None:
-        """Data is asked for: no sequence goes on beyond that."""
+        """No sequence goes on beyond this."""
         if self._history and self._history[-1] is not None:
             self._push(None)
 
@@ -319,27 +300,3 @@ def _same(a: Token | None, b: Token | None) -> bool:
     if a is None or b is None:
         return a is b
     return a[0] == b[0] and a[1] == b[1] and alike(a[2], b[2])
-
-
-_RUNTIME = ("seed",)
-
-
-def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
-    """Whether attributes are the same but for fractions and seeds, which may be different every time."""
-    if a == b:
-        return True
-    if a is None or b is None or a.keys() != b.keys():
-        return False
-    return all(
-        value == b[name] or name in _RUNTIME or (type(value) is float and type(b[name]) is float)
-        for name, value in a.items()
-    )
-
-
-def _structure(attrs: dict[str, Any] | None) -> Any:
-    if attrs is None:
-        return None
-    return [
-        (name, type(value).__name__ if type(value) is float or name in _RUNTIME else repr(value))
-        for name, value in sorted(attrs.items())
-    ]

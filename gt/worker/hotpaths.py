@@ -1,17 +1,19 @@
 """Hot paths: what a client repeats runs compiled, as soon as somebody has compiled it."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from gt import config
 from gt.ops import TABLE, Spec
-from gt.transport.protocol import Op
+from gt.ops.dtypes import ITEMSIZE
+from gt.transport.repeats import HotSequence, Repeat
 from gt.worker.compiling import Compiler
 from gt.worker.engine.base import Engine
-from gt.worker.graph import Graph, Layout, layout_of, specs_of
-from gt.worker.hotpath_detector import HotSequence
+from gt.worker.graph import DRAWN, Graph, Layout, layout_of, specs_of
+from gt.worker.memory import Limit
 
 _MOST_VARIANTS = 8
 """So many shapes of one sequence are compiled; a loop that never has the same shapes again is not hot."""
@@ -33,6 +35,8 @@ class Variant:
     run: Any = None
     outputs: tuple[int, ...] = ()
     """The steps whose results `run` returns."""
+    nbytes: int = 0
+    """How much memory these take."""
     why_not: str = ""
 
 
@@ -63,53 +67,57 @@ class HotPaths:
         self.replayed_instructions = 0
         self.fallbacks: dict[str, int] = {}
 
-    def run(self, sequence: HotSequence, ops: Sequence[Op], values: dict[int, Any], freed: set[int]) -> bool:
-        """Run a sequence that came whole; False if it has to run eagerly. Then `ran` is to be called."""
+    def run(self, repeat: Repeat, values: dict[int, Any], limit: Limit | None = None) -> bool:
+        """Run a sequence once more; False if it has to run eagerly. Then `ran` is to be called."""
         self._variant = None
+        sequence = repeat.sequence
         path = self._paths.get(sequence.id)
         if path is None:
             path = self._paths[sequence.id] = _Path(sequence, self._engine)
         layout = path.layout
         if layout is None:
             return self._fall_back(path.why_not)
-        spec = self._engine.spec
+        spec, inputs = self._engine.spec, repeat.inputs
         try:
-            given = [values[ops[place].inputs[k]] if k >= 0 else None for place, k in layout.outside]
+            given = [values[inputs[slot]] if slot >= 0 else None for slot, _ in layout.outside]
         except KeyError:
             return self._fall_back("an input has failed")
         shapes = tuple([None if value is None else spec(value) for value in given])
-        fixed = tuple([_attr(ops[place], name) for place, name in layout.fixed])
+        fixed = tuple([_attr(repeat, place, name) for place, name in layout.fixed])
         variant = path.variants.get((shapes, fixed))
         if variant is None:
             if len(path.variants) >= _MOST_VARIANTS:
                 return self._fall_back("its shapes keep changing")
-            variant = path.variants[shapes, fixed] = self._new_variant(ops, layout, shapes)
+            variant = path.variants[shapes, fixed] = self._new_variant(repeat, layout, shapes)
         self._variant = variant
-        needed = [n for n, op in enumerate(ops) if op.result not in freed]
         if variant.run is None:
-            self._prepare(path, layout, variant, needed)
+            self._prepare(path, layout, variant, repeat.kept)
             if variant.run is None:
                 return False
-        if not variant.needed.issuperset(needed):
-            variant.needed.update(needed)
+        if not variant.needed.issuperset(repeat.kept):
+            variant.needed.update(repeat.kept)
             variant.run, variant.key = None, ""
             return self._fall_back("more of its results were needed than before")
         try:
+            if limit is not None:
+                limit.check(variant.nbytes)
             for n, draw in variant.draws:
-                given[n] = draw(ops)
-            results = variant.run(given, [_attr(ops[place], name) for place, name in layout.numbers])
+                given[n] = draw(repeat)
+            results = variant.run(given, [_attr(repeat, place, name) for place, name in layout.numbers])
+        except MemoryError:
+            return self._fall_back("its results would not fit into memory")
         except Exception as error:  # noqa: BLE001 - nothing has changed, so it can run eagerly
             variant.why_not, variant.run = f"{type(error).__name__}: {error}", None
             return self._fall_back("the compiled function failed")
+        kept, made = set(repeat.kept), repeat.results
         for place, result in zip(variant.outputs, results, strict=True):
-            number = ops[place].result
-            if number not in freed:
-                values[number] = result
-        for (place, k), value in zip(layout.outside, given, strict=False):
-            if k == -1 and ops[place].result not in freed:
-                values[ops[place].result] = value
+            if place in kept:
+                values[made[place]] = result
+        for n, place in layout.made:
+            if place in kept:
+                values[made[place]] = given[n]
         self.replays += 1
-        self.replayed_instructions += len(ops)
+        self.replayed_instructions += len(sequence)
         return True
 
     def ran(self, seconds: float) -> None:
@@ -118,16 +126,15 @@ class HotPaths:
             self._variant.runs += 1
             self._variant.seconds += seconds
 
-    def _new_variant(self, ops: Sequence[Op], layout: Layout, shapes: tuple[Spec | None, ...]) -> Variant:
+    def _new_variant(self, repeat: Repeat, layout: Layout, shapes: tuple[Spec | None, ...]) -> Variant:
         """What shapes a sequence draws random numbers in, given those of its tensors from outside."""
         engine = self._engine
         specs = list(shapes)
         draws: list[tuple[int, Any]] = []
-        for n, (place, k) in enumerate(layout.outside):
-            if k == -1:
-                specs[n] = TABLE[ops[place].op].infer((), ops[place].attrs or {})
-                draws.append((n, partial(_make, engine, place)))
-        if any(k == -2 for _, k in layout.outside):
+        for n, place in layout.made:
+            specs[n] = TABLE[repeat.sequence.steps[place].op].infer((), repeat.attrs(place) or {})
+            draws.append((n, partial(_make, engine, place)))
+        if any(slot == DRAWN for slot, _ in layout.outside):
             made = specs_of(layout.nodes, [one or Spec((), "bool") for one in specs])
             for node, place, spec in zip(layout.nodes, layout.places, made, strict=True):
                 if node.drawn:
@@ -166,30 +173,36 @@ class HotPaths:
             outputs=tuple([node_of[place] for place in variant.outputs]),
             numbers=len(layout.numbers),
         )
+        variant.nbytes = sum(
+            math.prod(spec.shape) * ITEMSIZE[spec.dtype]
+            for n, spec in enumerate(specs_of(layout.nodes, variant.specs))
+            if n in graph.outputs
+        )
         variant.key = graph.key
         config.debug("compile", f"{path.sequence.id}: {len(path.sequence)} ops, asking for {graph.key}")
         self.compiler.request(graph)
 
-    def get_stats(self) -> dict[str, Any]:
-        """What was compiled and gained."""
+    def get_stats(self, total: int) -> dict[str, Any]:
+        """What was compiled and gained, out of so many instructions."""
         return {
             **self.compiler.get_stats(),
             "replays": self.replays,
+            "hit_rate": round(self.replayed_instructions / max(1, total), 3),
             "fallbacks": dict(self.fallbacks),
         }
 
 
-def _attr(op: Op, name: str) -> Any:
-    assert op.attrs is not None
-    return op.attrs[name]
+def _attr(repeat: Repeat, place: int, name: str) -> Any:
+    attrs = repeat.attrs(place)
+    assert attrs is not None
+    return attrs[name]
 
 
-def _make(engine: Engine, place: int, ops: Sequence[Op]) -> Any:
+def _make(engine: Engine, place: int, repeat: Repeat) -> Any:
     """A tensor of random numbers."""
-    return engine.run(ops[place].op, [], ops[place].attrs)
+    return engine.run(repeat.sequence.steps[place].op, [], repeat.attrs(place))
 
 
-def _draw(draw: Any, place: int, shape: tuple[int, ...], ops: Sequence[Op]) -> Any:
+def _draw(draw: Any, place: int, shape: tuple[int, ...], repeat: Repeat) -> Any:
     """The random numbers that an op needs besides its tensors."""
-    attrs = ops[place].attrs or {}
-    return draw(shape, **attrs)
+    return draw(shape, **(repeat.attrs(place) or {}))

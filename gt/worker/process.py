@@ -14,6 +14,7 @@ from gt.transport import arrays, protocol
 from gt.transport.connection import Link
 from gt.transport.peers import Peers, own_place
 from gt.transport.protocol import CreateTensor, Upload
+from gt.transport.repeats import Listener
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.worker import Worker
 
@@ -32,6 +33,8 @@ class WorkerProcess:
         self._timeout = timeout
         self._report = report
         self._memory = SharedMemory()
+        self._listeners: dict[str, Listener] = {}
+        """By client: what is known of its repeats."""
         self._welcome: protocol.Welcome | None = None
         self._peers = worker.peers = Peers(own_place(address))
         self._backlog: deque[tuple[protocol.ToWorker, list[Any]]] = deque()
@@ -151,8 +154,11 @@ class WorkerProcess:
 
     def _work(self, link: Link, work: protocol.Work, buffers: list[memoryview]) -> None:
         self._memory.take_back(work.returned)
-        instructions: list[Any] = list(work.instructions)
-        for place, instruction in enumerate(work.instructions):
+        listener = self._listeners.get(work.client)
+        if listener is None:
+            listener = self._listeners[work.client] = Listener()
+        instructions: list[Any] = list(listener.hear(work.instructions))
+        for place, instruction in enumerate(instructions):
             if type(instruction) is CreateTensor:
                 instructions[place] = self._unpack(instruction, buffers, work.client)
         try:
@@ -189,5 +195,6 @@ class WorkerProcess:
             return protocol.Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")
 
     def _forget(self, client: str) -> None:
+        self._listeners.pop(client, None)
         self.worker.forget(client)
         self._memory.forget(client)

@@ -3,10 +3,8 @@
 import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from gt import config
 from gt.errors import WorkerError
@@ -24,11 +22,13 @@ from gt.transport.protocol import (
     ShardOp,
     Site,
     Upload,
+    WorkerHotPathEnd,
     WorkerHotPathStart,
 )
+from gt.transport.repeats import Repeat, flat, weight
+from gt.worker.condenser import Condenser
 from gt.worker.engine.base import Engine, attributes, load_engine
 from gt.worker.exchange import exchange, poison
-from gt.worker.hotpath_detector import HotPathDetector
 from gt.worker.hotpaths import HotPaths
 from gt.worker.memory import Checked, Limit, Values, dtype_name
 
@@ -54,13 +54,11 @@ class Space:
     costs an op that succeeds nothing.
     """
 
-    __slots__ = ("detector", "failures", "held", "sites", "values")
+    __slots__ = ("condenser", "failures", "sites", "values")
 
-    def __init__(self, detector: HotPathDetector | None = None) -> None:
-        self.detector = detector
+    def __init__(self, condenser: Condenser | None = None) -> None:
+        self.condenser = condenser
         """Looks for what the client repeats, if that is wanted."""
-        self.held: list[Any] | None = None
-        """The instructions of a sequence that is expected, and has not come to its end."""
         self.values: dict[int, Any] = {}
         self.failures: dict[int, str] = {}
         self.sites: dict[int, str] = {}
@@ -90,6 +88,9 @@ class Worker:
         self.spaces: dict[str, Space] = {}
         self.total_instructions = 0
         self._hot = self.engine_name == "pytorch" and config.auto_compile()
+        """Whether what clients repeat is compiled."""
+        self._repeated: dict[str, int] = {}
+        """By sequence, how many ops of repeats there were."""
         self.peers: Peers | None = None
         """The way to other workers, if there are any."""
         self._exchanged: set[int] = set()
@@ -130,82 +131,38 @@ class Worker:
                     [], [Fetched(i.request, None, why, i.part) for i in instructions if type(i) is GetData], 0
                 )
         if self.modifiers:
-            instructions = streams.through(self.modifiers, instructions)
+            instructions = streams.through(self.modifiers, flat(instructions))
+        self.total_instructions += weight(instructions)
         marks: list[Mark] = []
-        if space.detector is None:
-            self._carry_out(space, instructions, failed, data)
-        else:
-            self._follow(space, space.detector.feed(instructions), failed, data, marks)
-        self.total_instructions += len(instructions)
+        if space.condenser is not None:
+            marks = [*_marks(instructions)]
+            instructions = space.condenser.condense(instructions)
+            marks += space.condenser.marks
+        self._carry_out(space, instructions, failed, data)
+        self._exchanged.clear()
         return Outcome(failed, data, time.perf_counter() - start, marks)
 
-    def _follow(
-        self,
-        space: Space,
-        instructions: list[LocalInstruction],
-        failed: list[Failed],
-        data: list[Fetched],
-        marks: list[Mark],
-    ) -> None:
-        """Carry out instructions with marks among them: what is between two is held until the second."""
-        assert space.detector is not None
-        before = 0
-        for place in space.detector.marked:
-            mark: Any = instructions[place]
-            marks.append(mark)
-            stretch = instructions[before:place]
-            before = place + 1
-            if type(mark) is WorkerHotPathStart:
-                self._carry_out(space, stretch, failed, data)
-                space.held = []
-                continue
-            held, space.held = (space.held or []) + stretch, None
-            if mark.complete:
-                self._replay(space, mark.sequence, held, failed, data)
-            else:
-                self._carry_out(space, held, failed, data)
-        rest = instructions[before:] if before else instructions
-        if space.held is None:
-            self._carry_out(space, rest, failed, data)
-        else:
-            space.held += rest
-
-    def _replay(
-        self, space: Space, id: str, held: list[Any], failed: list[Failed], data: list[Fetched]
-    ) -> None:
+    def _replay(self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched]) -> None:
         """Carry out a sequence that came whole: compiled, if it is."""
-        ops: list[Op] = []
-        others: list[Any] = []
-        freed: set[int] = set()
-        for instruction in held:
-            kind = type(instruction)
-            if kind is Op:
-                ops.append(instruction)
-            elif kind is int:
-                freed.add(instruction)
-            else:
-                others.append(instruction)
-        if others:  # data from the client, which waits for nothing
-            self._carry_out(space, others, failed, data)
-        assert space.detector is not None
-        if self.hot_paths.run(space.detector.sequences[id], ops, space.values, freed):
+        sequence = repeat.sequence
+        self._repeated[sequence.id] = self._repeated.get(sequence.id, 0) + len(sequence)
+        if self._hot and self.hot_paths.run(repeat, space.values, self._limit):
             values, failures = space.values, space.failures
-            for tensor in freed:
+            for tensor in repeat.freed:
                 values.pop(tensor, None)
                 if failures:
                     failures.pop(tensor, None)
             return
         start = time.perf_counter()
-        self._carry_out(space, [one for one in held if type(one) in (Op, int)], failed, data)
-        self.hot_paths.ran(time.perf_counter() - start)
+        self._carry_out(space, repeat.expanded(), failed, data)
+        if self._hot:
+            self.hot_paths.ran(time.perf_counter() - start)
 
     def settle(self) -> None:
         """Carry out what is held: whoever sent it may have nothing more to say for a while."""
         for space in self.spaces.values():
-            if space.held is not None and space.detector is not None:
-                held, space.held = space.held, None
-                space.detector.give_up()
-                self._carry_out(space, held, [], [])
+            if space.condenser is not None and space.condenser.held:
+                self._carry_out(space, space.condenser.release(), [], [])
 
     def _carry_out(
         self,
@@ -251,6 +208,8 @@ class Worker:
                     failed.append(self._failed(space, instruction.result, what, error))
             elif kind is Site:
                 space.sites[instruction.number] = instruction.where
+            elif kind is Repeat:
+                self._replay(space, instruction, failed, data)
             elif kind is Exchange:
                 self._exchange(space, instruction, failed)
             elif kind is ShardOp:
@@ -261,7 +220,7 @@ class Worker:
     def _space(self, client: str) -> Space:
         space = self.spaces.get(client)
         if space is None:
-            space = self.spaces[client] = Space(HotPathDetector() if self._hot else None)
+            space = self.spaces[client] = Space(Condenser() if self._hot else None)
             if self._limit is not None:
                 space.values = Values(self._limit, lambda value: self.engine.nbytes(value))
         return space
@@ -269,13 +228,12 @@ class Worker:
     def abort(self, client: str, instructions: Sequence[LocalInstruction], why: str) -> Outcome:
         """Settle instructions whose execution was broken off: what was not made has failed."""
         space = self._space(client)
-        if space.held is not None and space.detector is not None:
-            space.detector.give_up()
-            held, space.held = space.held, None
+        if space.condenser is not None:
+            held = space.condenser.release()
             instructions = [*held, *(one for one in instructions if one not in held)]
         failed: list[Failed] = []
         data: list[Fetched] = []
-        for instruction in instructions:
+        for instruction in flat(instructions):
             if isinstance(instruction, int):
                 space.values.pop(instruction, None)
                 space.failures.pop(instruction, None)
@@ -316,24 +274,6 @@ class Worker:
             failed.append(Failed(order.result, str(cause)))
         except Exception as error:  # noqa: BLE001 - as above
             failed.append(self._failed(space, order.result, order.kind, error))
-
-    def _own(self, space: Space, order: Exchange) -> tuple[np.ndarray | None, str | None]:
-        """What this worker has to give, or why it has nothing."""
-        if order.tensor not in space.values:
-            missing = f"Tensor not found: there is no tensor {order.tensor}"
-            return None, space.failures.get(order.tensor, missing)
-        try:
-            array = self.engine.get(space.values[order.tensor])
-            index = order.source.workers.index(self.name)
-            wanted = order.source.local_shape(index, order.shape)
-            if array.shape == wanted and array.dtype.name == order.dtype:
-                return array, None
-            return (
-                None,
-                f"{order.kind} on {self.name}: {array.dtype}{list(array.shape)} is not {list(wanted)}",
-            )
-        except Exception as error:  # noqa: BLE001 - as above; and the others must learn of it
-            return None, self._message(order.kind, error)
 
     def _shard(self, space: Space, order: ShardOp, failed: list[Failed]) -> None:
         """Keep a part of what is here in whole."""
@@ -376,6 +316,7 @@ class Worker:
 
     def specs(self, client: str) -> tuple[dict[int, tuple[tuple[int, ...], str]], dict[int, str]]:
         """The shape and dtype of each of a client's tensors, and what failed and why."""
+        self.settle()
         space = self.spaces.get(client)
         if space is None:
             return {}, {}
@@ -413,14 +354,22 @@ class Worker:
 
     def _hot_stats(self) -> dict[str, Any]:
         """What was found to be repeated, and what came of it."""
-        found = [space.detector.get_stats() for space in self.spaces.values() if space.detector is not None]
-        counted = ("hot_instructions", "unique_sequences", "hot_sequences")
-        stats: dict[str, Any] = {name: sum(one[name] for one in found) for name in counted}
-        if self.loaded:
-            stats |= self.hot_paths.get_stats()
-            total = max(1, self.total_instructions)
-            stats["hit_rate"] = round(self.hot_paths.replayed_instructions / total, 3)
-        return stats
+        found = [space.condenser.detector for space in self.spaces.values() if space.condenser is not None]
+        known = {id for detector in found for id in detector.sequences} | self._repeated.keys()
+        return {
+            "hot_instructions": sum(self._repeated.values()),
+            "unique_sequences": len(known),
+            "hot_sequences": len(self._repeated),
+            **(self.hot_paths.get_stats(self.total_instructions) if self.loaded else {}),
+        }
+
+
+def _marks(instructions: Sequence[Any]) -> Iterator[Mark]:
+    """Where the repeats are that came as such."""
+    for one in instructions:
+        if type(one) is Repeat:
+            yield WorkerHotPathStart(one.sequence.id)
+            yield WorkerHotPathEnd(one.sequence.id, True)
 
 
 def _unknown_attribute(op: str, attrs: dict[str, Any]) -> TypeError:

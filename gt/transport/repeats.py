@@ -1,0 +1,406 @@
+"""What a stream repeats, said in short.
+
+A *sequence* is a stretch of ops that came more than once: which tensors it is about, which fractions and
+seeds it uses, and when tensors are freed may differ from time to time. A *repeat* is one more time, and says
+only what is different. Inside a process it stands for its ops, and `flat` gives them; between processes a
+`Teller` sends the sequence once, and from then on a number, and a `Listener` at the other end turns it
+back. So a training step that has a thousand ops travels as one small message.
+"""
+
+import functools
+import hashlib
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from gt.errors import ProtocolError
+from gt.transport.protocol import Define, LocalInstruction, Op, Replay, Signal
+
+LONGEST = 8192
+"""How many ops a sequence has at most."""
+
+KNOWN = 64
+"""How many sequences both ends keep in mind; of more, the oldest are forgotten."""
+
+
+class Step(NamedTuple):
+    """One op of a sequence.
+
+    An input is the result of the step of that number or, below 0, from outside: -1 is the first such tensor.
+    """
+
+    op: str
+    inputs: tuple[int, ...]
+    attrs: dict[str, Any] | None
+
+
+class HotSequence:
+    """Ops that are repeated."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.steps = tuple(steps)
+        self.repeats = 0
+        self.hits = 0
+        """How often it was predicted, and came."""
+        self.misses = 0
+
+    @functools.cached_property
+    def id(self) -> str:
+        """A name that equal sequences have in common, in every run."""
+        structure = [(step.op, step.inputs, _structure(step.attrs)) for step in self.steps]
+        return hashlib.sha256(repr(structure).encode()).hexdigest()[:12]
+
+    @functools.cached_property
+    def outside(self) -> int:
+        """How many tensors come from outside."""
+        return -min((ref for step in self.steps for ref in step.inputs), default=0)
+
+    @functools.cached_property
+    def changing(self) -> list[tuple[int, tuple[str, ...]]]:
+        """The steps with attributes that may be different every time, and which these are."""
+        found = []
+        for n, step in enumerate(self.steps):
+            names = tuple([name for name, value in (step.attrs or {}).items() if _may_change(name, value)])
+            if names:
+                found.append((n, names))
+        return found
+
+    @functools.cached_property
+    def last_uses(self) -> list[list[int]]:
+        """For each step, the tensors that no later one needs: numbers as in `Step.inputs`."""
+        last: dict[int, int] = {}
+        for n, step in enumerate(self.steps):
+            last[n] = n
+            last.update(dict.fromkeys(step.inputs, n))
+        uses: list[list[int]] = [[] for _ in self.steps]
+        for ref, n in last.items():
+            uses[n].append(ref)
+        return uses
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+class Template(NamedTuple):
+    """A sequence as a program says it: with the lines it comes from, and the signals given in it."""
+
+    sequence: HotSequence
+    sites: tuple[int, ...]
+    signals: tuple[tuple[int, Signal], ...] = ()
+    """For a step's result: how it is to lie. The tensor in it is not meant."""
+
+
+class Repeat:
+    """A sequence once more, on these tensors."""
+
+    __slots__ = ("changed", "freed", "inputs", "kept", "results", "template")
+
+    def __init__(
+        self,
+        template: Template,
+        inputs: Sequence[int],
+        results: Sequence[int],
+        kept: Sequence[int],
+        freed: Sequence[int],
+        changed: dict[int, dict[str, Any]],
+    ) -> None:
+        self.template = template
+        self.inputs = inputs
+        """The tensors from outside."""
+        self.results = results
+        """What each step makes."""
+        self.kept = kept
+        """The steps whose results are there afterwards; others are gone again."""
+        self.freed = freed
+        """The tensors from outside that are gone afterwards."""
+        self.changed = changed
+        """The attributes of steps that are different this time."""
+
+    @property
+    def sequence(self) -> HotSequence:
+        """What is repeated."""
+        return self.template.sequence
+
+    def attrs(self, step: int) -> dict[str, Any] | None:
+        """A step's attributes, this time."""
+        return self.changed.get(step) or self.sequence.steps[step].attrs
+
+    @property
+    def size(self) -> int:
+        """How many instructions it stands for."""
+        signals = len(self.template.signals)
+        return 2 * len(self.results) - len(self.kept) + len(self.freed) + signals
+
+    def expanded(self) -> list[LocalInstruction]:
+        """The instructions it stands for. What is gone afterwards is freed as soon as nothing needs it."""
+        (sequence, sites, signals), inputs, results = self.template, self.inputs, self.results
+        there, gone = set(self.kept), dict.fromkeys(self.freed)
+        signal_of = dict(signals)
+        changed = self.changed
+        out: list[LocalInstruction] = []
+        for n, (step, dying) in enumerate(zip(sequence.steps, sequence.last_uses, strict=True)):
+            if n in signal_of:
+                _, name, layout, workers = _fields(signal_of[n])
+                out.append(Signal(results[n], name, layout, workers))
+            given = tuple([results[ref] if ref >= 0 else inputs[-1 - ref] for ref in step.inputs])
+            out.append(Op(results[n], step.op, given, changed.get(n, step.attrs), sites[n]))
+            for ref in dying:
+                if ref >= 0:
+                    if ref not in there:
+                        out.append(results[ref])
+                elif inputs[-1 - ref] in gone:
+                    del gone[inputs[-1 - ref]]
+                    out.append(inputs[-1 - ref])
+        out += gone
+        return out
+
+
+def _fields(signal: Signal) -> tuple[int, str, Any, tuple[int, ...]]:
+    return signal.tensor, signal.name, signal.layout, signal.workers
+
+
+def repeat_of(
+    sequence: HotSequence,
+    instructions: Sequence[Any],
+    templates: dict[Any, Template],
+) -> tuple[list[Any], Repeat]:
+    """From the instructions of a sequence that came whole: what is to be done before it, and the rest.
+
+    Before it come uploads and lines of code, which wait for nothing. `templates` is what is known already.
+    """
+    ops = [one for one in instructions if type(one) is Op]
+    freed = dict.fromkeys([one for one in instructions if type(one) is int])
+    results = [op.result for op in ops]
+    before: list[Any] = []
+    signals: list[tuple[int, Signal]] = []
+    if len(ops) + len(freed) < len(instructions):
+        place = {result: n for n, result in enumerate(results)}
+        for one in instructions:
+            kind = type(one)
+            if kind is Signal and one.tensor in place:
+                signals.append((place[one.tensor], one))
+            elif kind is not Op and kind is not int:
+                before.append(one)
+    inputs: list[int] = [0] * sequence.outside
+    for op, step in zip(ops, sequence.steps, strict=True):
+        for tensor, ref in zip(op.inputs, step.inputs, strict=True):
+            if ref < 0:
+                inputs[-1 - ref] = tensor
+    sites = tuple([op.site for op in ops])
+    said = tuple([(n, s.name, repr(s.layout), s.workers) for n, s in signals])
+    template = templates.get((sequence, sites, said))
+    if template is None:
+        if len(templates) > 4 * KNOWN:
+            templates.clear()
+        template = templates[sequence, sites, said] = Template(sequence, sites, tuple(signals))
+    changed: dict[int, dict[str, Any]] = {}
+    for n, names in sequence.changing:
+        attrs, before_now = ops[n].attrs, sequence.steps[n].attrs
+        if attrs is not None and before_now is not None and _differ(attrs, before_now, names):
+            changed[n] = attrs
+    if freed:
+        kept = [n for n, result in enumerate(results) if result not in freed]
+        for result in results:
+            freed.pop(result, None)
+    else:
+        kept = list(range(len(results)))
+    return before, Repeat(template, inputs, results, kept, list(freed), changed)
+
+
+def flat(instructions: Sequence[Any]) -> Sequence[Any]:
+    """The same instructions, each by itself."""
+    if Repeat not in map(type, instructions):
+        return instructions
+    out: list[Any] = []
+    for instruction in instructions:
+        if type(instruction) is Repeat:
+            out += instruction.expanded()
+        else:
+            out.append(instruction)
+    return out
+
+
+def weight(instructions: Sequence[Any]) -> int:
+    """How many instructions these stand for."""
+    extra = sum([one.size - 1 for one in instructions if type(one) is Repeat])
+    return len(instructions) + extra
+
+
+def cut_after(instructions: Sequence[Any], start: int, count: int) -> int:
+    """Where a piece of so many instructions ends; a repeat is never cut."""
+    end = min(start + count, len(instructions))
+    if Repeat not in map(type, instructions[start:end]):
+        return end
+    total = 0
+    for n in range(start, end):
+        total += instructions[n].size if type(instructions[n]) is Repeat else 1
+        if total >= count:
+            return n + 1
+    return end
+
+
+# --- on the wire ---
+
+
+class Teller:
+    """Turns repeats into messages."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, tuple[int, Template]] = {}
+        """By identity; the template is kept, so that it stays the only one with that."""
+        self._next = itertools.count()
+
+    def tell(self, instructions: Sequence[Any]) -> Sequence[Any]:
+        """The same as it travels."""
+        if Repeat not in map(type, instructions):
+            return instructions
+        out: list[Any] = []
+        for one in instructions:
+            if type(one) is Repeat:
+                number = self._number(one.template, out)
+                lists = [list(one.inputs), _runs(one.results), list(one.kept), list(one.freed)]
+                out.append(Replay(number, *lists, one.changed))
+            else:
+                out.append(one)
+        return out
+
+    def _number(self, template: Template, out: list[Any]) -> int:
+        known = self._numbers.get(id(template))
+        if known is not None:
+            return known[0]
+        number = next(self._next)
+        self._numbers[id(template)] = number, template
+        if len(self._numbers) > KNOWN:
+            del self._numbers[next(iter(self._numbers))]
+        steps = [(step.op, step.inputs, step.attrs) for step in template.sequence.steps]
+        out.append(Define(number, steps, list(template.sites), list(template.signals)))
+        return number
+
+    def forget(self) -> None:
+        """The other end knows nothing any more."""
+        self._numbers.clear()
+
+
+class Listener:
+    """Turns messages into repeats. What it hears may be anybody's: nonsense is a ProtocolError."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Template] = {}
+
+    def hear(self, instructions: Sequence[Any]) -> Sequence[Any]:
+        """The same as it is inside a process."""
+        kinds = set(map(type, instructions))
+        if Replay not in kinds and Define not in kinds:
+            return instructions
+        out: list[Any] = []
+        for one in instructions:
+            if type(one) is Define:
+                self._known[one.sequence] = _template(one)
+                if len(self._known) > KNOWN:
+                    del self._known[next(iter(self._known))]
+            elif type(one) is Replay:
+                out.append(self._repeat(one))
+            else:
+                out.append(one)
+        return out
+
+    def _repeat(self, said: Replay) -> Repeat:
+        template = self._known.get(said.sequence)
+        if template is None:
+            raise ProtocolError(f"a repeat of the sequence {said.sequence}, which nobody has defined")
+        sequence = template.sequence
+        steps = sequence.steps
+        runs = said.results
+        if len(runs) % 2 or sum(runs[1::2]) != len(steps) or min(runs[1::2], default=1) < 1:
+            raise ProtocolError(f"a repeat of {len(steps)} ops with other results: {runs[:8]}")
+        results: list[int] = []
+        for start, count in zip(runs[::2], runs[1::2], strict=True):
+            results += range(start, start + count)
+        kept = said.kept
+        rising = all(map(int.__lt__, kept, kept[1:]))
+        if not rising or (kept and not 0 <= kept[0] <= kept[-1] < len(steps)):
+            raise ProtocolError(f"a repeat of {len(steps)} ops that keeps the results of {kept[:8]}")
+        if len(said.inputs) != sequence.outside:
+            raise ProtocolError(
+                f"a repeat of a sequence on {sequence.outside} tensors with {len(said.inputs)}"
+            )
+        for n, attrs in said.changed.items():
+            if not 0 <= n < len(steps) or not alike(steps[n].attrs, attrs):
+                raise ProtocolError(f"a repeat whose step {n} is another: {attrs}")
+        return Repeat(template, said.inputs, results, kept, said.freed, said.changed)
+
+
+def _template(said: Define) -> Template:
+    count = len(said.steps)
+    if not 0 < count <= LONGEST or len(said.sites) != count:
+        raise ProtocolError(f"a sequence of {count} ops, from {len(said.sites)} lines")
+    next_outside = -1
+    for n, (_, inputs, _) in enumerate(said.steps):
+        for ref in inputs:
+            if ref >= n or ref < next_outside:
+                raise ProtocolError(f"a sequence whose step {n} needs the tensor {ref}, which is none of it")
+            if ref == next_outside:
+                next_outside -= 1
+    if not all(0 <= n < count for n, _ in said.signals):
+        raise ProtocolError("a sequence with a signal for a step that it has not")
+    sequence = HotSequence([Step(op, inputs, attrs) for op, inputs, attrs in said.steps])
+    return Template(sequence, tuple(said.sites), tuple(said.signals))
+
+
+def _runs(numbers: Sequence[int]) -> list[int]:
+    """Numbers as starts and counts of those that follow each other."""
+    first = numbers[0]
+    if numbers[-1] - first == len(numbers) - 1 and list(numbers) == list(range(first, first + len(numbers))):
+        return [first, len(numbers)]
+    runs = [first, 1]
+    for number in numbers[1:]:
+        if number == runs[-2] + runs[-1]:
+            runs[-1] += 1
+        else:
+            runs += (number, 1)
+    return runs
+
+
+# --- what counts as the same ---
+
+_RUN_TIME = ("seed",)
+
+
+def _may_change(name: str, value: Any) -> bool:
+    return type(value) is float or name in _RUN_TIME
+
+
+def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
+    """Whether attributes are the same but for fractions and seeds, which may be different every time."""
+    if a is None or b is None:
+        return a is b
+    if a.keys() != b.keys():
+        return False
+    for name, value in a.items():
+        other = b[name]
+        if type(value) is not type(other):  # for Python, 1, 1.0 and True are equal
+            return False
+        if type(value) in (list, tuple):
+            if repr(value) != repr(other):
+                return False
+        elif value != other and not _may_change(name, value):
+            return False
+    return True
+
+
+def _differ(a: dict[str, Any], b: dict[str, Any], names: Sequence[str]) -> bool:
+    """Whether what may change has changed, if only from 0.0 to -0.0."""
+    for name in names:
+        x, y = a[name], b[name]
+        if x != y or (x == 0 and str(x) != str(y)):
+            return True
+    return False
+
+
+def _structure(attrs: dict[str, Any] | None) -> Any:
+    if attrs is None:
+        return None
+    return [
+        (name, type(value).__name__ if _may_change(name, value) else repr(value))
+        for name, value in sorted(attrs.items())
+    ]
