@@ -42,6 +42,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if wanted(item)]
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Hypothesis wraps a parametrized test's settings once more for each case: a thousand are too deep."""
+    test = getattr(item, "function", None)
+    before = getattr(test, SETTINGS, None)
+    yield
+    if before is not None:
+        setattr(test, SETTINGS, before)
+
+
+SETTINGS = "_hypothesis_internal_use_settings"
+
+
 @pytest.fixture(scope="session")
 def pytorch_cluster() -> Iterator[Cluster]:
     """A real server and a real worker, for all tests that only need one."""
