@@ -104,7 +104,7 @@ class Client:
         self.backward_signals: dict[int, Any] = {}
         """The signals for the gradients of ops, by the tensor that an op made: see signals.py."""
         # What modifiers have changed cannot be taken back if sending fails, as `_send` has to.
-        self._condenser = Condenser() if config.auto_compile() and not self.modifiers else None
+        self._condenser = Condenser(patient=True) if config.auto_compile() and not self.modifiers else None
         self._lock = threading.RLock()
         self._trouble: Exception | None = None
         """What went wrong in the background."""
@@ -149,6 +149,14 @@ class Client:
             trouble, self._trouble = self._trouble, None
             raise trouble
 
+    @property
+    def _busy(self) -> bool:
+        """Whether somebody is sending just now."""
+        if not self._lock.acquire(blocking=False):
+            return True
+        self._lock.release()
+        return False
+
     def _send(self, whole: bool = True) -> None:
         # The list stays the same object, and others only append to it: no instruction can slip away.
         pending = self._pending[: protocol.MAX_INSTRUCTIONS]
@@ -174,15 +182,15 @@ class Client:
 
     def _flush_regularly(self) -> None:
         """Send what has waited too long, so that work starts, and memory is freed, while the user thinks."""
-        sent, waited = -1, 0
+        seen, waited = (-1, 0, 0), 0
         while not self._closed.wait(FLUSH_SECONDS):
             # While batches go out anyway, this thread keeps out of the way of the one that fills them.
-            sent, before = self.connection.sent, sent
-            waited = waited + 1 if sent == before else 0
-            if waited and (self._pending or self._held):
+            seen, before = (self.connection.sent, len(self._pending), len(self._held)), seen
+            waited = waited + 1 if seen[0] == before[0] else 0
+            if waited and (self._pending or self._held) and not self._busy:
                 try:
                     # A repeat that is on its way gets a little longer to come to its end.
-                    self.flush(whole=waited > HELD_TICKS or not self._pending)
+                    self.flush(whole=seen == before or waited > HELD_TICKS)
                 except Exception as error:  # noqa: BLE001 - raised by the next call from the user's own code
                     self._trouble = error
 

@@ -258,8 +258,8 @@ class Teller:
         for one in instructions:
             if type(one) is Repeat:
                 number = self._number(one.template, out)
-                lists = [list(one.inputs), _runs(one.results), list(one.kept), list(one.freed)]
-                out.append(Replay(number, *lists, one.changed))
+                runs, kept = _runs(one.results), list(one.kept)
+                out.append(Replay(number, list(one.inputs), runs, kept, list(one.freed), one.changed))
             else:
                 out.append(one)
         return out

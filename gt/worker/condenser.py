@@ -9,15 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from gt.transport.protocol import LocalInstruction, Mark, WorkerHotPathStart
-from gt.transport.repeats import Template, repeat_of
+from gt.transport.repeats import HotSequence, Template, repeat_of
 from gt.worker.hotpath_detector import HotPathDetector
 
 
 class Condenser:
     """One client's stream, with repeats."""
 
-    def __init__(self, detector: HotPathDetector | None = None) -> None:
-        self.detector = detector or HotPathDetector()
+    def __init__(self, patient: bool = False) -> None:
+        self.detector = HotPathDetector()
+        self._patient = patient
+        """Whether a sequence that has come whole waits for what is freed right after it."""
+        self._whole: HotSequence | None = None
+        """What is held is all of this, if anything."""
         self.held: list[Any] | None = None
         """The instructions of a sequence that is expected, and has not come to its end."""
         self.marks: list[Mark] = []
@@ -28,12 +32,13 @@ class Condenser:
         """The instructions, as far as they need not be held, with repeats among them."""
         detector = self.detector
         stream: list[Any] = detector.feed(instructions)
-        if not detector.marked and self.held is None:
-            self.marks = []
-            return stream
         self.marks = [stream[place] for place in detector.marked]
+        if not self.marks and self.held is None:
+            return stream
         out: list[Any] = []
         before = 0
+        if self._whole is not None:
+            before = self._end(self._whole, stream, 0, out)
         for place in detector.marked:
             mark, stretch = stream[place], stream[before:place]
             before = place + 1
@@ -45,21 +50,37 @@ class Condenser:
             if not mark.complete:
                 out += held
                 continue
-            while before < len(stream) and type(stream[before]) is int:  # frees that only came too late
-                held.append(stream[before])
-                before += 1
-            first, repeat = repeat_of(detector.sequences[mark.sequence], held, self._templates)
-            out += first
-            out.append(repeat)
+            self.held = held
+            before = self._end(detector.sequences[mark.sequence], stream, before, out)
         if self.held is None:
             out += stream[before:]
-        else:
+        elif self._whole is None:
             self.held = self.held + stream[before:]
         return out
+
+    def _end(self, sequence: HotSequence, stream: list[Any], place: int, out: list[Any]) -> int:
+        """Put out the repeat that is held, with what is freed from this place on; the result is the next."""
+        assert self.held is not None
+        end = place
+        while end < len(stream) and type(stream[end]) is int:
+            end += 1
+        self.held = self.held + stream[place:end]
+        if end == len(stream) and self._patient:
+            self._whole = sequence
+            return end
+        first, repeat = repeat_of(sequence, self.held, self._templates)
+        out += first
+        out.append(repeat)
+        self.held = self._whole = None
+        return end
 
     def release(self) -> list[Any]:
         """What is held: nothing more is waited for."""
         held, self.held = self.held, None
+        whole, self._whole = self._whole, None
+        if whole is not None and held is not None:
+            first, repeat = repeat_of(whole, held, self._templates)
+            return [*first, repeat]
         if held is not None:
             self.detector.give_up()
         return held or []

@@ -236,9 +236,10 @@ class HotPathDetector:
         """The last tokens are the same as those before: one sequence or several, cut where it pays."""
         cycle = self._history[-period:]
         for start, end in _cuts(cycle):
-            steps = _steps([cycle[n % period] for n in range(start, end)])
-            if len(steps) < self._shortest:
+            tokens = [cycle[n % period] for n in range(start, end)]
+            if len(tokens) < self._shortest or self._known_in_parts(tokens):
                 continue
+            steps = _steps(tokens)
             sequence = HotSequence(steps)
             known = self.sequences.setdefault(sequence.id, sequence)
             known.repeats += 1
@@ -247,6 +248,20 @@ class HotPathDetector:
                 starts.remove(known)
             starts.insert(0, known)
         self._period = self._run = 0
+
+    def _known_in_parts(self, tokens: Sequence[Token | None]) -> bool:
+        """Whether this is only what is known already, several times over."""
+        place = parts = 0
+        while place < len(tokens):
+            token = tokens[place]
+            lengths = {len(one) for one in self._starts.get(token[0], ())} if token is not None else set()
+            for length in lengths:
+                if HotSequence(_steps(tokens[place : place + length])).id in self.sequences:
+                    place, parts = place + length, parts + 1
+                    break
+            else:
+                return False
+        return parts > 1
 
 
 def _cuts(cycle: Sequence[Token | None]) -> list[tuple[int, int]]:

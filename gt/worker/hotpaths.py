@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,6 +16,9 @@ from gt.worker.engine.base import Engine
 from gt.worker.graph import DRAWN, Graph, Layout, layout_of, specs_of
 from gt.worker.memory import Limit
 
+_OFTEN = 3
+"""How often the same is needed of a sequence before it is compiled so."""
+
 _MOST_VARIANTS = 8
 """So many shapes of one sequence are compiled; a loop that never has the same shapes again is not hot."""
 
@@ -26,15 +30,21 @@ class Variant:
     specs: tuple[Spec, ...]
     draws: list[tuple[int, Any]]
     """Which tensors from outside are random numbers, and what draws them, given the instructions."""
-    needed: set[int]
-    """The steps whose results somebody needed afterwards, so far."""
-    runs: int = 0
+    needed: Counter[frozenset[int]]
+    """How often the results of these steps were needed afterwards."""
     seconds: float = 0.0
     key: str = ""
     """Of the graph that was sent to the compiler."""
+    asked: tuple[int, ...] = ()
+    asked_for: frozenset[int] = frozenset()
+    """The steps whose results it is to return, and those that are to be there."""
     run: Any = None
     outputs: tuple[int, ...] = ()
     """The steps whose results `run` returns."""
+    kept: frozenset[int] = frozenset()
+    """The steps whose results are there after it."""
+    compiled: int = 0
+    """How often, because more was needed."""
     nbytes: int = 0
     """How much memory these take."""
     why_not: str = ""
@@ -94,9 +104,8 @@ class HotPaths:
             self._prepare(path, layout, variant, repeat.kept)
             if variant.run is None:
                 return False
-        if not variant.needed.issuperset(repeat.kept):
-            variant.needed.update(repeat.kept)
-            variant.run, variant.key = None, ""
+        if not variant.kept.issuperset(repeat.kept):
+            self._prepare(path, layout, variant, repeat.kept)
             return self._fall_back("more of its results were needed than before")
         try:
             if limit is not None:
@@ -123,7 +132,6 @@ class HotPaths:
     def ran(self, seconds: float) -> None:
         """The sequence ran eagerly, and took so long."""
         if self._variant is not None:
-            self._variant.runs += 1
             self._variant.seconds += seconds
 
     def _new_variant(self, repeat: Repeat, layout: Layout, shapes: tuple[Spec | None, ...]) -> Variant:
@@ -141,36 +149,34 @@ class HotPaths:
                     draw: Any = engine.functions[node.op]
                     specs[-node.drawn - 1] = Spec(spec.shape, "bool")
                     draws.append((-node.drawn - 1, partial(_draw, draw.draw, place, tuple(spec.shape))))
-        return Variant(tuple([one for one in specs if one is not None]), draws, set())
+        return Variant(tuple([one for one in specs if one is not None]), draws, Counter())
 
     def _fall_back(self, why: str) -> bool:
         self.fallbacks[why] = self.fallbacks.get(why, 0) + 1
         return False
 
-    def _prepare(self, path: _Path, layout: Layout, variant: Variant, needed: Sequence[int]) -> None:
+    def _prepare(self, path: _Path, layout: Layout, variant: Variant, kept: Sequence[int]) -> None:
         """See to it that a variant gets compiled, once that is worth it."""
         if variant.why_not:
             return
         if variant.key:
-            found = self.compiler.get(variant.key)
-            if found is None:
-                return
-            if isinstance(found, str):
-                variant.why_not = found
-                config.debug("compile", f"{path.sequence.id}: not compiled: {found}")
-                return
-            variant.run = found
-            config.debug("compile", f"{path.sequence.id}: compiled, {len(path.sequence)} ops")
+            self._look(path, variant)
             return
-        variant.needed.update(needed)
-        if variant.runs < 3 or variant.seconds < config.compile_after():
+        needed = frozenset(kept)
+        variant.needed[needed] += 1
+        if variant.needed[needed] < _OFTEN or variant.seconds < config.compile_after():
+            return
+        if variant.compiled >= _MOST_VARIANTS:
+            variant.why_not = "other results of it are needed every time"
             return
         node_of = {place: n for n, place in enumerate(layout.places)}
-        variant.outputs = tuple([place for place in sorted(variant.needed) if place in node_of])
+        wanted = frozenset().union(*[one for one, times in variant.needed.items() if times >= _OFTEN])
+        variant.asked = tuple([place for place in sorted(wanted) if place in node_of])
+        variant.asked_for = wanted
         graph = Graph(
             nodes=tuple(layout.nodes),
             inputs=tuple([(tuple(spec.shape), spec.dtype) for spec in variant.specs]),
-            outputs=tuple([node_of[place] for place in variant.outputs]),
+            outputs=tuple([node_of[place] for place in variant.asked]),
             numbers=len(layout.numbers),
         )
         variant.nbytes = sum(
@@ -181,6 +187,21 @@ class HotPaths:
         variant.key = graph.key
         config.debug("compile", f"{path.sequence.id}: {len(path.sequence)} ops, asking for {graph.key}")
         self.compiler.request(graph)
+        self._look(path, variant)
+
+    def _look(self, path: _Path, variant: Variant) -> None:
+        """Whether what was asked for is compiled by now."""
+        found = self.compiler.get(variant.key)
+        if found is None:
+            return
+        variant.key = ""
+        if isinstance(found, str):
+            variant.why_not = found
+            config.debug("compile", f"{path.sequence.id}: not compiled: {found}")
+            return
+        variant.run, variant.outputs, variant.kept = found, variant.asked, variant.asked_for
+        variant.compiled += 1
+        config.debug("compile", f"{path.sequence.id}: compiled, {len(path.sequence)} ops")
 
     def get_stats(self, total: int) -> dict[str, Any]:
         """What was compiled and gained, out of so many instructions."""
