@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gt.client.autograd import GRAPH, Edge, Leaf, is_going_backward, is_grad_enabled
-from gt.client.client import BATCH, Client
+from gt.client.client import Client
 from gt.errors import DTypeError, GTError, ShapeError
 from gt.ops import TABLE, Spec, dtypes
 from gt.transport.protocol import Op
@@ -157,8 +157,8 @@ def issue(
     if site < 0:
         site = client.site(frame)
     client.emit(Op(number, op, inputs, attrs, site))
-    if number % BATCH == BATCH - 1:
-        client.flush(whole=False)
+    if number >= client.next_flush:
+        client.next_flush = number + client.pass_on()
     return Value(client, number, spec, site)
 
 

@@ -43,6 +43,9 @@ class Connection(Protocol):
     sent: int
     """How many batches have gone out."""
 
+    prompt: bool
+    """Whether a batch costs next to nothing, so that there may be more of them."""
+
     def wait_for_room(self) -> None:
         """Wait until another batch may be sent."""
         ...
@@ -75,6 +78,10 @@ class Connection(Protocol):
         """Leave."""
         ...
 
+    def before_fork(self) -> None:
+        """This process is about to be forked."""
+        ...
+
     def after_fork(self) -> bool:
         """In a forked child: whether this connection is of no use here."""
         ...
@@ -94,6 +101,8 @@ class Client:
         self.emit: Callable[[protocol.LocalInstruction], None] = self._pending.append
         """Add an instruction to the stream."""
         self.next_id = itertools.count().__next__
+        self.next_flush = BATCH
+        """The number of the tensor at which the stream is sent on."""
         self._requests = itertools.count()
         self.sites: dict[tuple[int, int], int] = {}
         self._code: list[Any] = []
@@ -138,6 +147,15 @@ class Client:
         with self._lock:
             if self._pending or self._held:
                 self._send(whole)
+
+    def pass_on(self) -> int:
+        """Send what need not wait; the result is after how many more ops to do so again."""
+        self.flush(whole=False)
+        if self.connection.prompt and self._condenser is not None:
+            # Just when what is expected has come whole, so that it can run while the next is issued.
+            left = self._condenser.detector.remaining
+            return left + 1 if left else BATCH
+        return BATCH
 
     @property
     def _held(self) -> list[protocol.LocalInstruction]:

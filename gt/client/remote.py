@@ -41,6 +41,7 @@ class RemoteConnection:
         self._replies: dict[int, Fetched | protocol.Stats | protocol.Layouts] = {}
         self._assembly = Assembly()
         self.sent = self._acked = 0
+        self.prompt = False
         self._stats_requests = itertools.count(-1, -1)
         self._welcome: protocol.Welcome | None = None
         self._memory = SharedMemory()
@@ -175,6 +176,9 @@ class RemoteConnection:
         finally:
             self._link.close()
             self._memory.close()
+
+    def before_fork(self) -> None:
+        """What is under way is so elsewhere."""
 
     def after_fork(self) -> bool:
         """In a forked child: the socket and the shared memory are the parent's."""

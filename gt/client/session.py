@@ -139,6 +139,7 @@ def _before_fork() -> None:
     """Fork between two batches, never in the middle of one."""
     if _current is not None:
         _current.hold()
+        _current.connection.before_fork()
 
 
 def _after_fork_in_parent() -> None:

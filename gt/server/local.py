@@ -61,7 +61,7 @@ class LocalServer:
         dispatcher_modifiers: Sequence[StreamModifier] = (),
         worker_modifiers: Sequence[StreamModifier] = (),
     ) -> None:
-        self.worker = Worker("auto_worker", engine, modifiers=worker_modifiers)
+        self.worker = Worker("auto_worker", engine, modifiers=worker_modifiers, background=True)
         self.dispatcher = Dispatcher(dispatcher_modifiers)
         self.link = LocalWorker(self.dispatcher, self.worker)
         self.dispatcher.add_worker(self.link)
@@ -75,6 +75,7 @@ class LocalConnection:
         self._replies: dict[int, Fetched] = {}
         self._assembly = Assembly()
         self.sent = 0
+        self.prompt = True
         self.name = server.dispatcher.connect(self)
 
     # --- what the client calls ---
@@ -109,6 +110,10 @@ class LocalConnection:
         """Where a tensor lies."""
         found = self.server.dispatcher.layouts(self.name, tensor)
         return Layouts(0, *(found or ((), [], "it is not known yet")))
+
+    def before_fork(self) -> None:
+        """Let nothing be under way: a forked child has no thread that would end it."""
+        self.server.worker.finish()
 
     def after_fork(self) -> bool:
         """In a forked child: this process has its own copy of everything, and goes on with it."""

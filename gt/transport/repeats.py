@@ -53,7 +53,7 @@ class HotSequence:
     @functools.cached_property
     def outside(self) -> int:
         """How many tensors come from outside."""
-        return -min((ref for step in self.steps for ref in step.inputs), default=0)
+        return max((-ref for step in self.steps for ref in step.inputs if ref < 0), default=0)
 
     @functools.cached_property
     def changing(self) -> list[tuple[int, tuple[str, ...]]]:

@@ -41,7 +41,7 @@ def compile_graph(graph: Graph, path: Path) -> None:
 
     from gt.worker.engine.base import load_engine
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(graph.threads)  # the code is made for so many
     function = function_of(graph, load_engine("pytorch").functions)
 
     class Module(torch.nn.Module):

@@ -20,8 +20,8 @@ import msgspec
 from gt import config
 from gt.worker.graph import Graph
 
-Runner = Callable[[list[Any], Sequence[float]], Sequence[Any]]
-"""From tensors and numbers to results."""
+Runner = Callable[[list[Any]], Sequence[Any]]
+"""From tensors, the last of which holds the numbers, to results."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -161,14 +161,6 @@ def cache_folder() -> Path:
 
 def load(path: Path) -> Runner:
     """A compiled graph."""
-    import torch
     from torch._inductor import aoti_load_package
 
-    run: Any = aoti_load_package(str(path)).loader.boxed_run
-    tensor, double = torch.tensor, torch.float64
-
-    def runner(tensors: list[Any], numbers: Sequence[float]) -> Sequence[Any]:
-        tensors.append(tensor(numbers, dtype=double))
-        return run(tensors)
-
-    return runner
+    return aoti_load_package(str(path)).loader.boxed_run

@@ -14,6 +14,7 @@ import msgspec
 
 from gt.ops import TABLE, Spec
 from gt.transport.repeats import HotSequence
+from gt.worker.engine.base import attributes
 
 Functions = Mapping[str, Callable[..., Any]]
 """By op, what computes it on an engine."""
@@ -41,6 +42,8 @@ class Graph(msgspec.Struct, frozen=True):
     """The nodes whose results are needed afterwards."""
     numbers: int
     """How many numbers there are."""
+    threads: int = 1
+    """How many threads will compute it."""
 
     @property
     def key(self) -> str:
@@ -85,6 +88,8 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
 
     for place, step in enumerate(sequence.steps):
         attrs = step.attrs or {}
+        if not attrs.keys() <= attributes(step.op):  # as for an op by itself: see there
+            raise TypeError(f"{step.op} has no attribute {', '.join(attrs.keys() - attributes(step.op))}")
         if "seed" in attrs and not step.inputs:
             names[place] = from_outside(MADE, place)
             continue

@@ -131,6 +131,11 @@ class HotPathDetector:
         self._total += len(instructions)
         return out
 
+    @property
+    def remaining(self) -> int:
+        """How many ops of what is predicted are still to come; 0 if nothing is."""
+        return 0 if self._current is None else len(self._current.steps) - self._place
+
     def give_up(self) -> None:
         """What was predicted will not be waited for."""
         if self._current is not None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -19,6 +20,11 @@ from gt.worker.memory import Limit
 _OFTEN = 3
 """How often the same is needed of a sequence before it is compiled so."""
 
+_NOT_YET = "it is not compiled yet"
+
+_TRIED = 10
+"""After so many times a compiled sequence must have been no slower than it was eagerly."""
+
 _MOST_VARIANTS = 8
 """So many shapes of one sequence are compiled; a loop that never has the same shapes again is not hot."""
 
@@ -33,21 +39,79 @@ class Variant:
     needed: Counter[frozenset[int]]
     """How often the results of these steps were needed afterwards."""
     seconds: float = 0.0
-    key: str = ""
-    """Of the graph that was sent to the compiler."""
-    asked: tuple[int, ...] = ()
-    asked_for: frozenset[int] = frozenset()
-    """The steps whose results it is to return, and those that are to be there."""
-    run: Any = None
-    outputs: tuple[int, ...] = ()
-    """The steps whose results `run` returns."""
-    kept: frozenset[int] = frozenset()
-    """The steps whose results are there after it."""
-    compiled: int = 0
-    """How often, because more was needed."""
-    nbytes: int = 0
-    """How much memory these take."""
+    asked: "Compiled | None" = None
+    """What the compiler has been asked for, and has not brought yet."""
+    compiled: list["Compiled"] = dataclasses.field(default_factory=list)
+    """One for each set of results that is needed often."""
+    numbers: Any = None
+    """Those it is given if none has changed."""
+    best_eager: float = math.inf
+    """The shortest time it took eagerly."""
     why_not: str = ""
+    """Why it runs eagerly from now on, if it does."""
+
+    def give_up(self, why: str) -> None:
+        """Run it eagerly from now on."""
+        self.why_not = why
+        self.compiled.clear()
+
+    def that_leaves(self, kept: Sequence[int]) -> "Compiled | None":
+        """What was compiled and leaves these steps' results behind."""
+        return next((one for one in self.compiled if one.kept.issuperset(kept)), None)
+
+
+@dataclasses.dataclass
+class Compiled:
+    """A sequence as a compiled function."""
+
+    key: str
+    """Of its graph."""
+    kept: frozenset[int]
+    """The steps whose results are there after it."""
+    outputs: tuple[int, ...]
+    """Those that it returns itself."""
+    nbytes: int
+    """How much memory these take."""
+    run: Any = None
+    best: float = math.inf
+    """The shortest time it took."""
+    replays: int = 0
+
+
+class Call:
+    """A compiled sequence, and all it needs to run: any thread may call it."""
+
+    __slots__ = ("_given", "compiled", "error", "layout", "made", "repeat", "results", "seconds", "variant")
+
+    def __init__(
+        self,
+        repeat: Repeat,
+        layout: Layout,
+        variant: Variant,
+        compiled: Compiled,
+        given: list[Any],
+        numbers: Any,
+    ) -> None:
+        self.repeat = repeat
+        self.layout = layout
+        self.variant = variant
+        self.compiled = compiled
+        self.made = {n: given[n] for n, _ in layout.made}
+        """Random numbers that are results too."""
+        self._given = given
+        given.append(numbers)
+        self.results: Sequence[Any] = ()
+        self.error: Exception | None = None
+        self.seconds = 0.0
+
+    def __call__(self) -> None:
+        """Compute."""
+        start = time.perf_counter()
+        try:
+            self.results = self.compiled.run(self._given)
+        except Exception as error:  # noqa: BLE001 - what a compiled function raises: then it runs eagerly
+            self.error = error
+        self.seconds = time.perf_counter() - start
 
 
 class _Path:
@@ -72,13 +136,14 @@ class HotPaths:
         self._paths: dict[str, _Path] = {}
         self._variant: Variant | None = None
         """The one that ran last."""
+        self._on_cpu = getattr(engine, "device", None) is None or engine.device.type == "cpu"
         self.compiler = Compiler()
         self.replays = 0
         self.replayed_instructions = 0
         self.fallbacks: dict[str, int] = {}
 
-    def run(self, repeat: Repeat, values: dict[int, Any], limit: Limit | None = None) -> bool:
-        """Run a sequence once more; False if it has to run eagerly. Then `ran` is to be called."""
+    def ready(self, repeat: Repeat, values: dict[int, Any], limit: Limit | None = None) -> "Call | None":
+        """What runs a sequence once more; None if it has to run eagerly, and then `ran` is to be called."""
         self._variant = None
         sequence = repeat.sequence
         path = self._paths.get(sequence.id)
@@ -87,6 +152,8 @@ class HotPaths:
         layout = path.layout
         if layout is None:
             return self._fall_back(path.why_not)
+        if not self._on_cpu:
+            return self._fall_back("what is compiled runs on a CPU, and this worker computes on a GPU")
         spec, inputs = self._engine.spec, repeat.inputs
         try:
             given = [values[inputs[slot]] if slot >= 0 else None for slot, _ in layout.outside]
@@ -100,39 +167,55 @@ class HotPaths:
                 return self._fall_back("its shapes keep changing")
             variant = path.variants[shapes, fixed] = self._new_variant(repeat, layout, shapes)
         self._variant = variant
-        if variant.run is None:
-            self._prepare(path, layout, variant, repeat.kept)
-            if variant.run is None:
-                return False
-        if not variant.kept.issuperset(repeat.kept):
-            self._prepare(path, layout, variant, repeat.kept)
-            return self._fall_back("more of its results were needed than before")
+        compiled = variant.that_leaves(repeat.kept)
+        if compiled is None:
+            compiled = self._prepare(path, layout, variant, repeat.kept)
+            if compiled is None:
+                return self._fall_back(variant.why_not or _NOT_YET)
         try:
             if limit is not None:
-                limit.check(variant.nbytes)
+                limit.check(compiled.nbytes)
             for n, draw in variant.draws:
                 given[n] = draw(repeat)
-            results = variant.run(given, [_attr(repeat, place, name) for place, name in layout.numbers])
         except MemoryError:
             return self._fall_back("its results would not fit into memory")
-        except Exception as error:  # noqa: BLE001 - nothing has changed, so it can run eagerly
-            variant.why_not, variant.run = f"{type(error).__name__}: {error}", None
-            return self._fall_back("the compiled function failed")
+        if repeat.changed or variant.numbers is None:
+            numbers = _vector([_attr(repeat, place, name) for place, name in layout.numbers])
+            if not repeat.changed:
+                variant.numbers = numbers
+        else:
+            numbers = variant.numbers
+        return Call(repeat, layout, variant, compiled, given, numbers)
+
+    def complete(self, call: "Call", values: dict[int, Any]) -> bool:
+        """Put the results of a call where they belong. If it failed, False: then it has to run eagerly."""
+        repeat, variant = call.repeat, call.variant
+        self._variant = variant
+        if call.error is not None:  # nothing has changed
+            variant.give_up(f"{type(call.error).__name__}: {call.error}")
+            self._fall_back("the compiled function failed")
+            return False
+        compiled = call.compiled
+        compiled.best = min(compiled.best, call.seconds)
+        compiled.replays += 1
+        if compiled.replays == _TRIED and compiled.best > 1.1 * variant.best_eager:
+            variant.give_up("it is slower compiled")
         kept, made = set(repeat.kept), repeat.results
-        for place, result in zip(variant.outputs, results, strict=True):
+        for place, result in zip(compiled.outputs, call.results, strict=True):
             if place in kept:
                 values[made[place]] = result
-        for n, place in layout.made:
+        for n, place in call.layout.made:
             if place in kept:
-                values[made[place]] = given[n]
+                values[made[place]] = call.made[n]
         self.replays += 1
-        self.replayed_instructions += len(sequence)
+        self.replayed_instructions += len(repeat.sequence)
         return True
 
     def ran(self, seconds: float) -> None:
         """The sequence ran eagerly, and took so long."""
         if self._variant is not None:
             self._variant.seconds += seconds
+            self._variant.best_eager = min(self._variant.best_eager, seconds)
 
     def _new_variant(self, repeat: Repeat, layout: Layout, shapes: tuple[Spec | None, ...]) -> Variant:
         """What shapes a sequence draws random numbers in, given those of its tensors from outside."""
@@ -151,57 +234,48 @@ class HotPaths:
                     draws.append((-node.drawn - 1, partial(_draw, draw.draw, place, tuple(spec.shape))))
         return Variant(tuple([one for one in specs if one is not None]), draws, Counter())
 
-    def _fall_back(self, why: str) -> bool:
+    def _fall_back(self, why: str) -> None:
         self.fallbacks[why] = self.fallbacks.get(why, 0) + 1
-        return False
 
-    def _prepare(self, path: _Path, layout: Layout, variant: Variant, kept: Sequence[int]) -> None:
-        """See to it that a variant gets compiled, once that is worth it."""
+    def _prepare(self, path: _Path, layout: Layout, variant: Variant, kept: Sequence[int]) -> Compiled | None:
+        """See to it that a variant gets compiled, once that is worth it; what has been by now."""
         if variant.why_not:
-            return
-        if variant.key:
-            self._look(path, variant)
-            return
+            return None
         needed = frozenset(kept)
-        variant.needed[needed] += 1
-        if variant.needed[needed] < _OFTEN or variant.seconds < config.compile_after():
-            return
-        if variant.compiled >= _MOST_VARIANTS:
-            variant.why_not = "other results of it are needed every time"
-            return
-        node_of = {place: n for n, place in enumerate(layout.places)}
-        wanted = frozenset().union(*[one for one, times in variant.needed.items() if times >= _OFTEN])
-        variant.asked = tuple([place for place in sorted(wanted) if place in node_of])
-        variant.asked_for = wanted
-        graph = Graph(
-            nodes=tuple(layout.nodes),
-            inputs=tuple([(tuple(spec.shape), spec.dtype) for spec in variant.specs]),
-            outputs=tuple([node_of[place] for place in variant.asked]),
-            numbers=len(layout.numbers),
-        )
-        variant.nbytes = sum(
-            math.prod(spec.shape) * ITEMSIZE[spec.dtype]
-            for n, spec in enumerate(specs_of(layout.nodes, variant.specs))
-            if n in graph.outputs
-        )
-        variant.key = graph.key
-        config.debug("compile", f"{path.sequence.id}: {len(path.sequence)} ops, asking for {graph.key}")
-        self.compiler.request(graph)
-        self._look(path, variant)
-
-    def _look(self, path: _Path, variant: Variant) -> None:
-        """Whether what was asked for is compiled by now."""
-        found = self.compiler.get(variant.key)
+        if variant.asked is None:
+            variant.needed[needed] += 1
+            if variant.needed[needed] < _OFTEN or variant.seconds < config.compile_after():
+                return None
+            if len(variant.compiled) >= _MOST_VARIANTS:
+                variant.give_up("other results of it are needed every time")
+                return None
+            node_of = {place: n for n, place in enumerate(layout.places)}
+            outputs = tuple([place for place in sorted(needed) if place in node_of])
+            graph = Graph(
+                nodes=tuple(layout.nodes),
+                inputs=tuple([(tuple(spec.shape), spec.dtype) for spec in variant.specs]),
+                outputs=tuple([node_of[place] for place in outputs]),
+                numbers=len(layout.numbers),
+                threads=self._engine.threads,
+            )
+            made = specs_of(layout.nodes, variant.specs)
+            nbytes = sum(math.prod(made[n].shape) * ITEMSIZE[made[n].dtype] for n in graph.outputs)
+            variant.asked = Compiled(graph.key, needed, outputs, nbytes)
+            config.debug("compile", f"{path.sequence.id}: {len(path.sequence)} ops, asking for {graph.key}")
+            self.compiler.request(graph)
+        asked = variant.asked
+        found = self.compiler.get(asked.key)
         if found is None:
-            return
-        variant.key = ""
+            return None
+        variant.asked = None
         if isinstance(found, str):
-            variant.why_not = found
+            variant.give_up(found)
             config.debug("compile", f"{path.sequence.id}: not compiled: {found}")
-            return
-        variant.run, variant.outputs, variant.kept = found, variant.asked, variant.asked_for
-        variant.compiled += 1
+            return None
+        asked.run = found
+        variant.compiled.append(asked)
         config.debug("compile", f"{path.sequence.id}: compiled, {len(path.sequence)} ops")
+        return asked if asked.kept.issuperset(kept) else None
 
     def get_stats(self, total: int) -> dict[str, Any]:
         """What was compiled and gained, out of so many instructions."""
@@ -211,6 +285,12 @@ class HotPaths:
             "hit_rate": round(self.replayed_instructions / max(1, total), 3),
             "fallbacks": dict(self.fallbacks),
         }
+
+
+def _vector(numbers: Sequence[float]) -> Any:
+    import torch
+
+    return torch.tensor(numbers, dtype=torch.float64)
 
 
 def _attr(repeat: Repeat, place: int, name: str) -> Any:

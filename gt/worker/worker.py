@@ -26,14 +26,19 @@ from gt.transport.protocol import (
     WorkerHotPathStart,
 )
 from gt.transport.repeats import Repeat, flat, weight
+from gt.worker.background import Background
 from gt.worker.condenser import Condenser
 from gt.worker.engine.base import Engine, attributes, load_engine
 from gt.worker.exchange import exchange, poison
-from gt.worker.hotpaths import HotPaths
+from gt.worker.hotpaths import Call, HotPaths
 from gt.worker.memory import Checked, Limit, Values, dtype_name
 
 if TYPE_CHECKING:
     from gt.transport.peers import Peers
+
+
+LONG = 3e-4
+"""Seconds that a call takes at least to be worth a thread."""
 
 
 class Outcome(NamedTuple):
@@ -78,6 +83,7 @@ class Worker:
         backend: str | None = None,
         modifiers: Sequence[streams.StreamModifier] = (),
         memory_limit: int = 0,
+        background: bool = False,
     ) -> None:
         self.name = name
         self.memory_limit = memory_limit
@@ -89,6 +95,10 @@ class Worker:
         self.total_instructions = 0
         self._hot = self.engine_name == "pytorch" and config.auto_compile()
         """Whether what clients repeat is compiled."""
+        self._background = Background() if background and self._hot else None
+        """Runs what takes long while the program goes on, if it is in the same process."""
+        self._running: tuple[Space, Call] | None = None
+        """What runs there now: nothing else is done before it has ended."""
         self._repeated: dict[str, int] = {}
         """By sequence, how many ops of repeats there were."""
         self.peers: Peers | None = None
@@ -115,6 +125,7 @@ class Worker:
     def execute(self, client: str, instructions: Sequence[LocalInstruction]) -> Outcome:
         """Carry out a client's instructions."""
         start = time.perf_counter()
+        self.finish()
         space = self._space(client)
         debug("worker", instructions, prefix=f"{self.name}: {client}: ")
         failed: list[Failed] = []
@@ -142,24 +153,50 @@ class Worker:
         self._exchanged.clear()
         return Outcome(failed, data, time.perf_counter() - start, marks)
 
-    def _replay(self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched]) -> None:
+    def _replay(
+        self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched], last: bool
+    ) -> None:
         """Carry out a sequence that came whole: compiled, if it is."""
         sequence = repeat.sequence
         self._repeated[sequence.id] = self._repeated.get(sequence.id, 0) + len(sequence)
-        if self._hot and self.hot_paths.run(repeat, space.values, self._limit):
-            values, failures = space.values, space.failures
-            for tensor in repeat.freed:
-                values.pop(tensor, None)
-                if failures:
-                    failures.pop(tensor, None)
-            return
+        call = self.hot_paths.ready(repeat, space.values, self._limit) if self._hot else None
+        if call is None:
+            self._eagerly(space, repeat, failed, data)
+        elif last and self._background is not None and call.compiled.best > LONG:
+            self._running = space, call
+            self._background.start(call)
+        else:
+            call()
+            self._complete(space, call, failed, data)
+
+    def _eagerly(self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched]) -> None:
         start = time.perf_counter()
         self._carry_out(space, repeat.expanded(), failed, data)
         if self._hot:
             self.hot_paths.ran(time.perf_counter() - start)
 
+    def _complete(self, space: Space, call: Call, failed: list[Failed], data: list[Fetched]) -> None:
+        values, failures = space.values, space.failures
+        if not self.hot_paths.complete(call, values):
+            self._eagerly(space, call.repeat, failed, data)
+            return
+        for tensor in call.repeat.freed:
+            values.pop(tensor, None)
+            if failures:
+                failures.pop(tensor, None)
+
+    def finish(self) -> None:
+        """Wait for what runs in the background, if anything does."""
+        if self._running is None:
+            return
+        assert self._background is not None
+        self._background.wait()
+        (space, call), self._running = self._running, None
+        self._complete(space, call, [], [])
+
     def settle(self) -> None:
         """Carry out what is held: whoever sent it may have nothing more to say for a while."""
+        self.finish()
         for space in self.spaces.values():
             if space.condenser is not None and space.condenser.held:
                 self._carry_out(space, space.condenser.release(), [], [])
@@ -209,7 +246,7 @@ class Worker:
             elif kind is Site:
                 space.sites[instruction.number] = instruction.where
             elif kind is Repeat:
-                self._replay(space, instruction, failed, data)
+                self._replay(space, instruction, failed, data, instruction is instructions[-1])
             elif kind is Exchange:
                 self._exchange(space, instruction, failed)
             elif kind is ShardOp:
@@ -227,6 +264,7 @@ class Worker:
 
     def abort(self, client: str, instructions: Sequence[LocalInstruction], why: str) -> Outcome:
         """Settle instructions whose execution was broken off: what was not made has failed."""
+        self.finish()
         space = self._space(client)
         if space.condenser is not None:
             held = space.condenser.release()
@@ -325,6 +363,7 @@ class Worker:
 
     def forget(self, client: str) -> None:
         """Drop everything of a client."""
+        self.finish()
         space = self.spaces.pop(client, None)
         if space is not None and self._limit is not None:
             for number in list(space.values):

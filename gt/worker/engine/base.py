@@ -37,7 +37,12 @@ class Engine(ABC):
 
     def spec(self, value: Any) -> Spec:
         """What is known of a value without its data."""
-        return Spec(tuple(value.shape), str(value.dtype).removeprefix("torch."))
+        return Spec(tuple(value.shape), str(value.dtype))
+
+    @property
+    def threads(self) -> int:
+        """How many threads compute an op."""
+        return 1
 
     @abstractmethod
     def nbytes(self, value: Any) -> int:

@@ -3,7 +3,11 @@
 import numpy as np
 import torch
 
+from gt.ops import Spec
+from gt.ops.dtypes import ITEMSIZE
 from gt.worker.engine.base import Engine
+
+_NAMES = {getattr(torch, name): name for name in ITEMSIZE}
 
 
 class PyTorchEngine(Engine):
@@ -31,6 +35,15 @@ class PyTorchEngine(Engine):
 
             return value.contiguous().view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
         return value.numpy()
+
+    def spec(self, value: torch.Tensor) -> Spec:
+        """What is known of a value without its data."""
+        return Spec(tuple(value.shape), _NAMES[value.dtype])
+
+    @property
+    def threads(self) -> int:
+        """How many threads compute an op."""
+        return torch.get_num_threads()
 
     def nbytes(self, value: torch.Tensor) -> int:
         """How much memory a value takes."""
