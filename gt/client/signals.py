@@ -31,7 +31,7 @@ from gt.client.session import current
 from gt.client.tensor import Tensor
 from gt.errors import ConfigError
 from gt.transport.layouts import Replicated, Sharded
-from gt.transport.protocol import CreateTensor, LocalInstruction, Op, Signal, Upload
+from gt.transport.protocol import Boundary, CreateTensor, LocalInstruction, Op, Signal, Upload
 
 __all__ = ["Scope", "context", "enter", "exit", "load_config", "tensor"]
 
@@ -88,6 +88,8 @@ def enter(name: str) -> Scope:
     scope = _find(name)
     _listen(current())
     _state.stack.append(scope)
+    if scope.compile:
+        current().emit(Boundary(name, True))
     return scope
 
 
@@ -101,7 +103,8 @@ def exit(name: str | None = None) -> None:
             if inside is None
             else f"exit({name!r}) inside {inside!r}"
         )
-    stack.pop()
+    if stack.pop().compile:
+        current().emit(Boundary(inside, False))
 
 
 def tensor(x: Tensor, name: str) -> Tensor:

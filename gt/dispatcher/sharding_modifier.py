@@ -24,6 +24,7 @@ from gt.ops.split import Shard, Split
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded, bytes_moved, even
 from gt.transport.modifiers import fresh_id
 from gt.transport.protocol import (
+    Boundary,
     CreateTensor,
     Exchange,
     Fetched,
@@ -102,6 +103,8 @@ class ShardingStreamModifier:
             self._signals[cmd.tensor] = cmd
         elif kind is Lost:
             self.lost.update(dict.fromkeys(cmd.tensors, cmd.error))
+        elif kind is Boundary:
+            yield Placed(self.workers, (cmd,) * len(self.workers))
         else:
             yield cmd
 

@@ -7,6 +7,7 @@ from gt import config
 from gt.ops import TABLE
 from gt.transport import protocol
 from gt.transport.protocol import (
+    Boundary,
     CreateTensor,
     Exchange,
     GetData,
@@ -86,6 +87,8 @@ def describe(instruction: LocalInstruction | Described, physical: str) -> tuple[
             return "Signal", f"tensor_id={physical}{tensor}", f"signal={name} {where}"
         case Site(number, where):
             return "Site", f"site={number}", f"at={where}"
+        case Boundary(name, begins):
+            return "Boundary", f"signal={name}", f"begins={begins}"
         case WorkerHotPathStart(sequence):
             return "HotPathStart", f"sequence={sequence}", ""
         case WorkerHotPathEnd(sequence, complete):

@@ -217,6 +217,14 @@ Mark = WorkerHotPathStart | WorkerHotPathEnd
 """What a worker's detector puts into the stream."""
 
 
+class Boundary(msgspec.Struct, frozen=True, tag=13, array_like=True, gc=False):
+    """Here begins, or ends, what the user wants compiled by itself."""
+
+    name: str
+    """What the user calls the signal."""
+    begins: bool
+
+
 class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
     """From here on, this number means these ops: see repeats.py."""
 
@@ -226,6 +234,8 @@ class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
     0, a tensor from outside."""
     sites: list[int]
     signals: list[tuple[int, Signal]] = []
+    explicit: bool = False
+    """Whether the user said where it begins and ends."""
 
 
 class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
@@ -255,7 +265,18 @@ FreeTensor = int
 """A bare number: the client will not use this tensor again. Half of all instructions are this one."""
 
 Instruction = (
-    FreeTensor | Op | CreateTensor | GetData | Site | Lost | Signal | ShardOp | Exchange | Define | Replay
+    FreeTensor
+    | Op
+    | CreateTensor
+    | GetData
+    | Site
+    | Lost
+    | Signal
+    | ShardOp
+    | Exchange
+    | Define
+    | Replay
+    | Boundary
 )
 """What travels."""
 

@@ -39,6 +39,8 @@ class HotSequence:
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self.steps = tuple(steps)
+        self.explicit = False
+        """Whether the user said where it begins and ends: then it is worth compiling."""
         self.repeats = 0
         self.hits = 0
         """How often it was predicted, and came."""
@@ -273,7 +275,8 @@ class Teller:
         if len(self._numbers) > KNOWN:
             del self._numbers[next(iter(self._numbers))]
         steps = [(step.op, step.inputs, step.attrs) for step in template.sequence.steps]
-        out.append(Define(number, steps, list(template.sites), list(template.signals)))
+        sites, signals = list(template.sites), list(template.signals)
+        out.append(Define(number, steps, sites, signals, template.sequence.explicit))
         return number
 
     def forget(self) -> None:
@@ -344,6 +347,7 @@ def _template(said: Define) -> Template:
     if not all(0 <= n < count for n, _ in said.signals):
         raise ProtocolError("a sequence with a signal for a step that it has not")
     sequence = HotSequence([Step(op, inputs, attrs) for op, inputs, attrs in said.steps])
+    sequence.explicit = said.explicit
     return Template(sequence, tuple(said.sites), tuple(said.signals))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gt.transport.protocol import (
+    Boundary,
     CreateTensor,
     LocalInstruction,
     Op,
@@ -32,9 +33,13 @@ Token = tuple[str, Refs, dict[str, Any] | None]
 """An op's name, how long ago each of its inputs was last mentioned, and its attributes.
 
 How long ago is counted in ops, times `_WHICH`, less which of that op's tensors it was: 0 for its result, else
-the number of its input. It is 0 for one that was never mentioned.
+the number of its input. It is 0 for one that was never mentioned, and -1 for one that is the op's first input
+already.
 """
 _WHICH = 1 << 12
+
+_LOOK_BACK = 32
+"""How many ops are compared to find out where in a sequence they are."""
 
 _PASSING = frozenset((CreateTensor, Upload, Site, Signal))
 """What may come in the middle of a sequence, because it needs nothing of it. All else, such as a question for
@@ -62,10 +67,14 @@ class HotPathDetector:
         """Where a token was last seen."""
         self._period = 0
         self._run = 0
+        self._region = -1
+        """Where in the history began what the user wants compiled; -1 if nothing did."""
         # While something is:
         self._current: HotSequence | None = None
         self._place = 0
         self._slot = -1
+        self._skip = 0
+        """How many ops to let pass before the next prediction."""
         self._local: dict[int, int] = {}
         self._prefix: list[Op] = []
         self._total = self._hot = 0
@@ -128,6 +137,8 @@ class HotPathDetector:
                     current = None
                 append(cmd)
                 self._break()
+                if kind is Boundary:
+                    self._bound(cmd.begins)
         self._total += len(instructions)
         return out
 
@@ -146,6 +157,9 @@ class HotPathDetector:
     def _begin(self, cmd: Op, out: list[Any]) -> HotSequence | None:
         """Predict a sequence that begins with this op, if one does."""
         known = self._starts.get(cmd.op)
+        if self._skip:
+            self._skip -= 1
+            return None
         if not known:
             return None
         for sequence in known:
@@ -184,6 +198,9 @@ class HotPathDetector:
                 self._current = other
                 return other
         self._end(out)
+        recent = itertools.takewhile(lambda token: token is not None, reversed(self._history[-_LOOK_BACK:]))
+        told: list[Any] = [*recent][::-1]
+        self._skip = _until_start(current, [*told, (cmd.op, refs, cmd.attrs)])
         return None
 
     def _end(self, out: list[Any]) -> None:
@@ -198,20 +215,32 @@ class HotPathDetector:
 
     def _break(self) -> None:
         """No sequence goes on beyond this."""
+        self._skip = 0
         if self._history and self._history[-1] is not None:
             self._push(None)
+
+    def _bound(self, begins: bool) -> None:
+        """The user says that something begins or ends here: it is a sequence from the first time on."""
+        if begins:
+            self._region = len(self._history)
+            return
+        region, self._region = self._region, -1
+        tokens = self._history[region:-1] if self._history and self._history[-1] is None else []
+        if region >= 0 and tokens and None not in tokens and len(tokens) <= self._longest:
+            self._know(_steps(tokens), explicit=True)
 
     # --- learning ---
 
     def _learn(self, cmd: Op) -> None:
-        mentioned, inputs = self._mentioned, cmd.inputs
-        now = len(self._history) * _WHICH
-        refs = tuple([now - mentioned.get(i, now) for i in inputs])
+        mentioned = self._mentioned
+        now = here = len(self._history) * _WHICH
+        refs: list[int] = []
+        for i in cmd.inputs:
+            refs.append(now - mentioned.get(i, now))
+            here += 1
+            mentioned[i] = here
         mentioned[cmd.result] = now
-        for i in inputs:
-            now += 1
-            mentioned[i] = now
-        self._push((cmd.op, refs, cmd.attrs))
+        self._push((cmd.op, tuple(refs), cmd.attrs))
 
     def _push(self, token: Token | None) -> None:
         history = self._history
@@ -236,6 +265,7 @@ class HotPathDetector:
         self._mentioned.clear()
         self._at.clear()
         self._period = self._run = 0
+        self._region = -1
 
     def _commit(self, period: int) -> None:
         """The last tokens are the same as those before: one sequence or several, cut where it pays."""
@@ -244,15 +274,19 @@ class HotPathDetector:
             tokens = [cycle[n % period] for n in range(start, end)]
             if len(tokens) < self._shortest or self._known_in_parts(tokens):
                 continue
-            steps = _steps(tokens)
-            sequence = HotSequence(steps)
-            known = self.sequences.setdefault(sequence.id, sequence)
-            known.repeats += 1
-            starts = self._starts.setdefault(steps[0].op, [])
-            if known in starts:
-                starts.remove(known)
-            starts.insert(0, known)
+            self._know(_steps(tokens))
         self._period = self._run = 0
+
+    def _know(self, steps: list[Step], explicit: bool = False) -> None:
+        """From now on, expect this sequence."""
+        sequence = HotSequence(steps)
+        known = self.sequences.setdefault(sequence.id, sequence)
+        known.explicit |= explicit
+        known.repeats += 1
+        starts = self._starts.setdefault(steps[0].op, [])
+        if known in starts:
+            starts.remove(known)
+        starts.insert(0, known)
 
     def _known_in_parts(self, tokens: Sequence[Token | None]) -> bool:
         """Whether this is only what is known already, several times over."""
@@ -267,6 +301,29 @@ class HotPathDetector:
             else:
                 return False
         return parts > 1
+
+
+def _until_start(sequence: HotSequence, recent: Sequence[Token]) -> int:
+    """How many ops, the last one among them, come before a sequence begins, if these are from its middle.
+
+    Without this, a first op that comes again in the middle would be taken for a beginning every time round,
+    and the beginning itself would pass unseen.
+    """
+    steps = sequence.steps
+
+    def agreeing(place: int) -> int:
+        """How many ops agree with the sequence, if the last one is its step at this place."""
+        for back, (op, refs, attrs) in enumerate(reversed(recent)):
+            step = steps[place - back % len(steps)]
+            if step.op != op or len(step.inputs) != len(refs) or not alike(step.attrs, attrs):
+                return back
+        return len(recent)
+
+    agree = [agreeing(place) for place in range(len(steps))]
+    best = max(agree)
+    places = [place for place, count in enumerate(agree) if count == best]
+    # If there are several, another one next time.
+    return len(steps) - places[sequence.misses % len(places)] if best else 0
 
 
 def _cuts(cycle: Sequence[Token | None]) -> list[tuple[int, int]]:
@@ -307,10 +364,12 @@ def _steps(tokens: Sequence[Token | None]) -> list[Step]:
         inputs: list[int] = []
         for ref in refs:
             place, which = divmod(n * _WHICH - ref, _WHICH)
-            inputs.append(mentions[place][which] if ref > 0 and place >= 0 else next(slots))
-        # The same tensor twice in one op was mentioned before at the same place.
-        for k, ref in enumerate(refs):
-            inputs[k] = inputs[refs.index(ref)] if ref > 0 else inputs[k]
+            if ref < 0:
+                inputs.append(inputs[-1 - ref])
+            elif ref > 0 and place >= 0:
+                inputs.append(mentions[place][which])
+            else:
+                inputs.append(next(slots))
         mentions.append((n, *inputs))
         steps.append(Step(op, tuple(inputs), attrs))
     return steps

@@ -20,7 +20,7 @@ from gt.worker.memory import Limit
 _OFTEN = 3
 """How often the same is needed of a sequence before it is compiled so."""
 
-_NOT_YET = "it is not compiled yet"
+_OTHERS = "other results of it were needed than usual"
 
 _TRIED = 10
 """After so many times a compiled sequence must have been no slower than it was eagerly."""
@@ -136,7 +136,7 @@ class HotPaths:
         self._paths: dict[str, _Path] = {}
         self._variant: Variant | None = None
         """The one that ran last."""
-        self._on_cpu = getattr(engine, "device", None) is None or engine.device.type == "cpu"
+        self._on_cpu = str(getattr(engine, "device", "cpu")).startswith("cpu")
         self.compiler = Compiler()
         self.replays = 0
         self.replayed_instructions = 0
@@ -171,7 +171,8 @@ class HotPaths:
         if compiled is None:
             compiled = self._prepare(path, layout, variant, repeat.kept)
             if compiled is None:
-                return self._fall_back(variant.why_not or _NOT_YET)
+                why = variant.why_not or (_OTHERS if variant.compiled else "")
+                return self._fall_back(why) if why else None
         try:
             if limit is not None:
                 limit.check(compiled.nbytes)
@@ -237,6 +238,10 @@ class HotPaths:
     def _fall_back(self, why: str) -> None:
         self.fallbacks[why] = self.fallbacks.get(why, 0) + 1
 
+    def _worth(self, path: _Path) -> float:
+        """For how many seconds a sequence must have run before it is compiled."""
+        return 0.0 if path.sequence.explicit else config.compile_after()
+
     def _prepare(self, path: _Path, layout: Layout, variant: Variant, kept: Sequence[int]) -> Compiled | None:
         """See to it that a variant gets compiled, once that is worth it; what has been by now."""
         if variant.why_not:
@@ -244,7 +249,7 @@ class HotPaths:
         needed = frozenset(kept)
         if variant.asked is None:
             variant.needed[needed] += 1
-            if variant.needed[needed] < _OFTEN or variant.seconds < config.compile_after():
+            if variant.needed[needed] < _OFTEN or variant.seconds < self._worth(path):
                 return None
             if len(variant.compiled) >= _MOST_VARIANTS:
                 variant.give_up("other results of it are needed every time")

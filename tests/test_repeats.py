@@ -1,0 +1,255 @@
+"""A repeat stands for its instructions: condensed, sent and expanded again, a stream does the same."""
+
+import itertools
+from typing import Any
+
+import hypothesis.strategies as st
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import gt
+from gt.client import session
+from gt.errors import ConnectionLost, ProtocolError
+from gt.transport.layouts import Sharded
+from gt.transport.protocol import Boundary, Define, GetData, Instruction, Op, Replay, Signal, Site
+from gt.transport.repeats import KNOWN, Listener, Repeat, Teller, cut_after, flat, weight
+from gt.worker.condenser import Condenser
+from tests.servers import Cluster
+
+encoded = msgspec.msgpack.Encoder().encode
+decoded = msgspec.msgpack.Decoder(list[Instruction]).decode
+
+
+def follow(stream: Any) -> tuple[dict[int, Any], list[Any]]:
+    """What is there after a stream, each tensor as the whole expression that made it, and what was read."""
+    values: dict[int, Any] = {}
+    read = []
+    for one in flat(list(stream)):
+        if isinstance(one, int):
+            del values[one]
+        elif isinstance(one, GetData):
+            read.append((one.request, values[one.tensor]))
+        elif isinstance(one, Op):
+            attrs = repr(sorted((one.attrs or {}).items()))
+            values[one.result] = hash((one.op, attrs, one.site, *[values[i] for i in one.inputs]))
+    return values, read
+
+
+class Loop:
+    """Writes a training loop's instructions: parameters, a step of ops over them, and what is freed when."""
+
+    def __init__(self, seed: int, steps: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.ids = itertools.count()
+        self.stream: list[Any] = []
+        self.parameters = [self.op("full", value=float(n)) for n in range(3)]
+        shape = [
+            (str(self.random.choice(["add", "mul", "sub"])), *self.random.integers(0, 3 + n, 2))
+            for n in range(20)
+        ]
+        late: list[int] = []
+        for n in range(steps):
+            known = list(self.parameters)
+            made = []
+            for line, (op, a, b) in enumerate(shape):
+                scale = {"x_scale": float(n), "flag": True} if op == "mul" else {}
+                made.append(self.op(op, known[a], known[b], site=line, **scale))
+                known.append(made[-1])
+                if late and self.random.random() < 0.5:
+                    self.stream.append(late.pop())
+            before, self.parameters = self.parameters, made[-3:]
+            gone = [*before, *made[:-3]]
+            self.random.shuffle(gone)
+            keep = int(self.random.integers(0, 2))
+            self.stream += [*late, *gone[keep:]]
+            late = gone[:keep]
+            if self.random.random() < 0.2:
+                self.stream.append(GetData(n, made[-1]))
+
+    def op(self, name: str, *inputs: int, site: int = 0, **attrs: Any) -> int:
+        result = next(self.ids)
+        self.stream.append(Op(result, name, tuple(int(i) for i in inputs), attrs or None, site))
+        return result
+
+
+def in_batches(stream: list[Any], seed: int) -> list[list[Any]]:
+    random = np.random.default_rng(seed)
+    batches, rest = [], stream
+    while rest:
+        size = int(random.integers(1, 40))
+        batches.append(rest[:size])
+        rest = rest[size:]
+    return batches
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 1 << 20), patient=st.booleans())
+def test_a_condensed_stream_does_what_the_stream_does(seed: int, patient: bool):
+    stream = Loop(seed, 30).stream
+    condenser = Condenser(patient)
+    random = np.random.default_rng(seed)
+    out: list[Any] = []
+    teller, listener = Teller(), Listener()
+    for batch in in_batches(stream, seed):
+        short = condenser.condense(batch)
+        if random.random() < 0.2:
+            short += condenser.release()
+        sent = encoded(teller.tell(short))
+        out += listener.hear(decoded(sent))
+    out += condenser.release()
+    assert follow(out) == follow(stream)
+    repeats = [one for one in out if isinstance(one, Repeat)]
+    assert repeats, "a loop of thirty steps is repeated"
+    assert weight(out) == len(stream)
+    for one in repeats:
+        assert one.size == len(one.expanded())
+
+
+def test_a_step_of_many_ops_is_a_message_of_a_few_hundred_bytes():
+    def step(stream: list[Any], ids: Any, parameter: int) -> int:
+        x = parameter
+        for _ in range(1000):
+            before, x = x, next(ids)
+            stream.append(Op(x, "add", (before, before), None, 0))
+            stream.append(before)
+        return x
+
+    ids, stream = itertools.count(1), [Op(0, "zeros", (), {"shape": [3]}, 0)]
+    parameter = 0
+    for _ in range(6):
+        parameter = step(stream, ids, parameter)
+    condenser, teller = Condenser(), Teller()
+    sizes = [len(encoded(teller.tell(condenser.condense(batch)))) for batch in in_batches(stream, 3)]
+    assert sum(sizes[-40:]) < len(encoded(stream)) / 20
+
+
+def test_signals_and_lines_of_code_are_part_of_what_is_repeated():
+    stream: list[Any] = []
+    x = 0
+    stream.append(Op(0, "zeros", (), {"shape": [4]}, 0))
+    for n in range(12):
+        if n == 8:
+            stream.append(Site(77, "elsewhere.py:3"))
+        for _ in range(5):
+            stream += [
+                Signal(x + 1, "rows", Sharded(0)),
+                Op(x + 1, "add", (x, x), None, 77 if n >= 8 else 1),
+                x,
+            ]
+            x += 1
+    condenser = Condenser()
+    out = [*condenser.condense(stream), *condenser.release()]
+    assert any(isinstance(one, Repeat) for one in out)
+    plain = flat(out)
+    assert follow(plain) == follow(stream)
+    assert [one.tensor for one in plain if isinstance(one, Signal)] == list(range(1, x + 1))
+
+
+def test_a_zero_that_changes_its_sign_and_a_number_that_changes_its_kind_are_said():
+    def stream(*numbers: float) -> list[Any]:
+        out: list[Any] = [Op(0, "zeros", (), {"shape": [4]}, 0)]
+        x = 0
+        for number in numbers:
+            for _ in range(20):
+                out.append(Op(x + 1, "add", (x,), {"scalar": number, "reflected": False}, 0))
+                x += 1
+        return out
+
+    told = stream(0.0, 0.0, -0.0, float("nan"), 1.0, 1, True)
+    condenser = Condenser()
+    out = [*condenser.condense(told), *condenser.release()]
+    assert any(isinstance(one, Repeat) for one in out)
+    same = [repr(one.attrs) for one in flat(out)] == [repr(one.attrs) for one in told]
+    assert same
+
+
+def test_pieces_are_cut_by_what_they_stand_for():
+    stream = Loop(5, 30).stream
+    condenser = Condenser()
+    out = condenser.condense(stream)
+    place, sizes = 0, []
+    while place < len(out):
+        end = cut_after(out, place, 50)
+        assert end > place
+        sizes.append(weight(out[place:end]))
+        place = end
+    assert sum(sizes) == weight(out)
+    assert max(sizes) < 50 + max(one.size for one in out if isinstance(one, Repeat))
+
+
+def test_both_ends_forget_the_same_sequences():
+    teller, listener = Teller(), Listener()
+    for n in range(3 * KNOWN):
+        stream = [Op(0, "zeros", (), {"shape": [n + 1]}, 0)]
+        stream += [Op(k + 1, "add", (k, k), None, n) for k in range(60)]
+        condenser = Condenser()
+        short = [*condenser.condense(stream), *condenser.release()]
+        assert follow(listener.hear(decoded(encoded(teller.tell(short))))) == follow(stream)
+
+
+STEP = ("add", (-1, -2), None)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [Replay(3, [], [1, 1], [], [])],
+        [Define(0, [], [])],
+        [Define(0, [STEP], [1, 2])],
+        [Define(0, [("add", (-1, 0), None)], [1])],
+        [Define(0, [("add", (-2, -1), None)], [1])],
+        [Define(0, [STEP], [1], [(4, Signal(1, "rows", Sharded(0)))])],
+        [Define(0, [STEP], [1]), Replay(0, [1], [5, 1], [], [])],
+        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 2], [], [])],
+        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5], [], [])],
+        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, -1, 7, 2], [], [])],
+        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 1], [1], [])],
+        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 1], [0, 0], [])],
+        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 1], [], [], {0: {"out": 1}})],
+        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 1], [], [], {9: {}})],
+        [
+            Define(0, [("add", (-1,), {"scalar": 1, "reflected": False})], [1]),
+            Replay(0, [1], [5, 1], [0], [], {0: {"scalar": 2, "reflected": False}}),
+        ],
+    ],
+)
+def test_nonsense_is_refused(messages: list[Any]):
+    with pytest.raises(ProtocolError):
+        Listener().hear(decoded(encoded(messages)))
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (Replay(0, [1 << 40, 1 << 41], [50, 1], [0], []), "Tensor not found"),
+        (Replay(1, [], [50, 1], [0], []), "nobody has defined"),
+        (Replay(0, [0, 0], [50, 1], [0], [1 << 40]), "Tensor not found"),
+    ],
+)
+def test_a_client_that_repeats_nonsense_is_refused_and_nobody_else(
+    pytorch_cluster: Cluster, message: Any, said: str
+):
+    from gt.client import Client
+    from gt.client.remote import RemoteConnection
+
+    good = Client(RemoteConnection(pytorch_cluster.address, timeout=20))
+    bad = Client(RemoteConnection(pytorch_cluster.address, timeout=20))
+    try:
+        create = Op(0, "zeros", (), {"shape": [2], "dtype": "float32"}, 0)
+        bad.connection.send([create, Define(0, [STEP], [1]), message, GetData(1, 0)])
+        with pytest.raises(ConnectionLost, match=said):
+            bad.connection.wait(1)
+        good.connection.send([create, GetData(1, 0)])
+        assert good.connection.wait(1).array is not None
+    finally:
+        good.close()
+        bad.close()
+
+
+def test_boundaries_pass(client: Any):
+    session.current().emit(Boundary("here", True))
+    x = gt.ones(3) + 1
+    session.current().emit(Boundary("here", False))
+    assert x.tolist() == [2, 2, 2]
