@@ -32,6 +32,7 @@ from triton_viz.core.grid.lanes import Lanes
 from triton_viz.dsls.triton.compat import source_of
 from triton_viz.dsls.triton.flow import Flow, Split
 from triton_viz.dsls.triton.rewrite import rewritten
+from triton_viz.dsls.triton.types import plain
 
 _PLAIN = (bool, int, float, str, type(None), tl.dtype)
 _CONDITION = getattr(tl, "condition", None)
@@ -302,7 +303,7 @@ class SymbolicFlow(Flow):
         return Static(found) if isinstance(found, range) else found
 
     def _range(self, start: Any, stop: Any = None, step: Any = None, **_: Any) -> Any:
-        start, stop, step = (b.value if isinstance(b, tl.constexpr) else b for b in (start, stop, step))
+        start, stop, step = (plain(bound) for bound in (start, stop, step))
         if stop is None:
             start, stop = 0, start
         step = 1 if step is None else step
