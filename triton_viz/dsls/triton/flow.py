@@ -63,6 +63,10 @@ class Flow:
     """Runs rewritten kernels on the lanes of a chunk. Belongs to one thread, and to one launch."""
 
     undefined = Undefined()
+    everybody: Any = None
+    """The mask of all lanes."""
+    lane_range: Callable[..., Any] = LaneRange
+    """Makes a range with tensors among its bounds."""
 
     def __init__(
         self,
@@ -263,9 +267,9 @@ class Flow:
             )
         return value
 
-    def blend(self, mask: Mask, new: Any, old: Any) -> Any:
+    def blend(self, mask: Any, new: Any, old: Any) -> Any:
         """The new value for the lanes of a mask, the old one for the others."""
-        if new is old or old is self.undefined or mask is None:
+        if new is old or old is self.undefined or mask is self.everybody:
             return new
         if new is self.undefined:
             return old
@@ -276,6 +280,9 @@ class Flow:
             if isinstance(new, tl.tuple):
                 return tl.tuple(parts)
             return new._make(parts) if hasattr(new, "_make") else type(new)(parts)  # type: ignore[attr-defined]
+        return self._select(mask, new, old)
+
+    def _select(self, mask: Any, new: Any, old: Any) -> Any:
         a, b = self.tensor(new), self.tensor(old)
         if isinstance(a, tl.tensor) and isinstance(b, tl.tensor) and a.type == b.type:
             wide = self.make(mask.reshape(-1, *(1,) * len(a.shape)), tl.int1)
@@ -462,7 +469,7 @@ class Flow:
         start, stop = (0, start) if stop is None else (start, stop)
         step = 1 if step is None else step
         if any(isinstance(bound, tl.tensor) for bound in (start, stop, step)):
-            return LaneRange(self, start, stop, step)
+            return self.lane_range(self, start, stop, step)
         return range(start, stop, step)
 
     def _extreme(self, python: Callable, triton: Any, /, *args: Any, **kwargs: Any) -> Any:
