@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import triton_viz
 from tests import sanitizer_programs as pointers
 from tests import symbolic_programs as programs
+from tests.corpus.features import OLD_NAMES_ARE_FINE
 from tests.generating import imported
 from tests.symbolic_programs import BLOCK, PROGRAMS, REACH, Touched, touched
 from triton_viz.clients.sanitizer import Sanitizer
@@ -22,7 +23,7 @@ from triton_viz.core.data import Issue
 
 pytestmark = [
     pytest.mark.usefixtures("no_launches"),
-    pytest.mark.filterwarnings("ignore:view is deprecated"),
+    OLD_NAMES_ARE_FINE,
 ]
 
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -16,6 +16,7 @@ from tests import symbolic_kernels as kernels
 from tests import symbolic_programs as programs
 from tests.corpus import CASES
 from tests.corpus.case import Case, launched_with
+from tests.corpus.features import OLD_NAMES_ARE_FINE
 from tests.generating import imported
 from tests.symbolic_programs import BLOCK, PROGRAMS, REACH, analyzed, check, memory, touched
 from triton_viz.clients.sanitizer.symbolic import Analysis
@@ -24,7 +25,7 @@ from triton_viz.dsls.triton.wrappers import Call, bind
 
 pytestmark = [
     pytest.mark.usefixtures("no_launches"),
-    pytest.mark.filterwarnings("ignore:view is deprecated"),
+    OLD_NAMES_ARE_FINE,
 ]
 
 N = 30
