@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,7 +21,7 @@ from triton_viz.dsls.nki.dtypes import cast
 from triton_viz.dsls.nki.tensor import Tensor
 
 if TYPE_CHECKING:
-    from triton_viz.core.client import ClientManager, ForLoopCallbacks
+    from triton_viz.core.client import ClientManager
 
 
 def compact(mask: np.ndarray | None) -> Mask:
@@ -120,16 +120,7 @@ _OPERATIONS: dict[str, tuple[type[Op], Adapter]] = {
 
 @contextlib.contextmanager
 def _patch_calls(manager: "ClientManager") -> Iterator[None]:
-    with machine.kept():
-        yield
-
-
-@contextlib.contextmanager
-def _patch_loops(callbacks: Sequence["ForLoopCallbacks"]) -> Iterator[None]:
-    before = [c.before_loop_callback for c in callbacks if c.before_loop_callback]
-    each = [c.loop_iter_callback for c in callbacks if c.loop_iter_callback]
-    after = [c.after_loop_callback for c in callbacks if c.after_loop_callback]
-    with machine.loop_callbacks(before, each, after):
+    with machine.running.kept():
         yield
 
 
@@ -142,7 +133,7 @@ NKI = DSL(
     namespace=Builder,
     operations=_OPERATIONS,
     patch_calls=_patch_calls,
-    patch_loops=_patch_loops,
+    patch_loops=machine.running.patch_loops,
     here=_here,
     loops_file=loops.__file__,
     client_options={"profiler": {"device": "Trainium2"}},
