@@ -16,7 +16,7 @@ import numpy as np
 from gt.ops.dtypes import ITEMSIZE
 from gt.transport.layouts import Placement, Replicated, Sharded
 
-VERSION = 2
+VERSION = 3
 """Both ends must speak the same one. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
@@ -371,6 +371,8 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
     address: str
     token: str
+    host: str = ""
+    """Which shared memory it sees; empty if none."""
 
 
 class GetSpecs(msgspec.Struct, frozen=True, tag=37, array_like=True):

@@ -33,7 +33,7 @@ class WorkerProcess:
         self._report = report
         self._memory = SharedMemory()
         self._welcome: protocol.Welcome | None = None
-        self._peers = worker.peers = Peers(own_place(address))
+        self._peers = worker.peers = Peers(own_place(address), memory=self._memory)
         self._backlog: deque[tuple[protocol.ToWorker, list[Any]]] = deque()
         """What has arrived and is still to be done: while waiting for other workers, more arrives."""
 
