@@ -78,7 +78,7 @@ def _member(rank: int, count: int, folder: str, pipe: Any) -> None:
     from gt.worker import Worker
 
     torch.set_num_threads(1)
-    store = dist.FileStore(str(Path(folder) / "store"), count)
+    store = dist.FileStore(str(Path(folder) / "store"), count)  # type: ignore[reportPrivateImportUsage]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=count)
     worker = Worker(f"worker_{rank}")
     memory = SharedMemory()

@@ -1,4 +1,4 @@
-"""Bytes between workers: through shared memory on one host, by a socket otherwise, never by the dispatcher."""
+"""Bytes between workers: through shared memory on one host, else by a socket, never by the dispatcher."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -78,7 +78,9 @@ class WorkerPeer(Peer):
 
     def __init__(self, server: "Server", identity: bytes, hello: protocol.WorkerHello) -> None:
         super().__init__(server, identity, hello)
-        self.member = protocol.Member(hello.address, hello.token, hello.host) if hello.address else None
+        self.member = None
+        if hello.address:
+            self.member = protocol.Member(hello.address, hello.token, hello.host, hello.machine_memory)
         self.memory_limit = hello.memory_limit
 
     def meet(self, epoch: int, members: dict[str, protocol.Member]) -> None:

@@ -96,6 +96,11 @@ class Peers:
         self.look: Callable[[], None] = lambda: None
         """Called while waiting: takes in news of who is there."""
 
+    @property
+    def neighbours(self) -> int:
+        """How many workers are known to be on this machine, this one included."""
+        return max(1, len(self._near))
+
     def forget_all(self) -> None:
         """Start anew: the server that knew the others is gone."""
         for name in self.members:

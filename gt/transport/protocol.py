@@ -357,6 +357,8 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
     """What they have to show."""
     memory_limit: int = 0
     """How many bytes its tensors may take; 0 if it does not say."""
+    machine_memory: int = 0
+    """How many bytes its machine has, for all workers there; 0 if that is not known."""
 
 
 class Mesh(msgspec.Struct, frozen=True, tag=36, array_like=True):
@@ -373,6 +375,8 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     token: str
     host: str = ""
     """Which shared memory it sees; empty if none."""
+    memory: int = 0
+    """How many bytes its machine has, for all workers there; 0 if that is not known."""
 
 
 class GetSpecs(msgspec.Struct, frozen=True, tag=37, array_like=True):

@@ -32,6 +32,11 @@ def exchange(order: Exchange, own: np.ndarray | None, error: str | None, peers: 
             return _all_reduce(order, own, error, peers)
         _give(order, own, error, peers)
         return _have(order, own, error, peers)
+    except WorkerError:
+        raise
+    except Exception as failed:
+        poison(order, f"{order.kind} failed on {peers.name}: {type(failed).__name__}: {failed}", peers)
+        raise
     finally:
         peers.settle()
 
@@ -159,7 +164,7 @@ def _all_reduce(order: Exchange, own: np.ndarray | None, error: str | None, peer
             ]
             layout: Any = order.source.layout
             total = _combined(terms, layout.op, order.dtype)
-    except WorkerError as failed:
+    except (WorkerError, MemoryError) as failed:
         trouble = str(failed)
     for name in others:
         peers.send(name, order.number, 1, total, trouble if total is None else None)

@@ -15,6 +15,8 @@ from gt.transport.connection import Link
 from gt.transport.peers import Peers, own_place
 from gt.transport.protocol import CreateTensor, Upload
 from gt.transport.shared_memory import SharedMemory, host
+from gt.worker import machine
+from gt.worker.guard import Guard
 from gt.worker.worker import Worker
 
 
@@ -77,6 +79,7 @@ class WorkerProcess:
                 self._peers.address,
                 self._peers.token,
                 self.worker.memory_limit,
+                machine.total(),
             )
         )
 
@@ -101,7 +104,9 @@ class WorkerProcess:
         self.worker.name = self._peers.name = self._welcome.name
         self._report(f"{self.worker.name} ({self.worker.engine_name}) is ready, working for {self.address}")
         # Now, so that the first op does not wait for it.
-        _ = self.worker.engine
+        if self.worker.engine.on_host:
+            self.worker.guard = Guard()
+            self.worker.guard.share_with(self._peers.neighbours)
         return True
 
     def _serve(self, link: Link, alive: Callable[[], bool]) -> None:
@@ -120,6 +125,8 @@ class WorkerProcess:
             message = protocol.decode_by_worker(payload)
             if isinstance(message, protocol.Mesh):
                 self._peers.meet(message.epoch, message.members)
+                if self.worker.guard is not None:
+                    self.worker.guard.share_with(self._peers.neighbours)
             else:
                 self._backlog.append((message, frames))
 
