@@ -55,11 +55,11 @@ _decode = msgspec.msgpack.Decoder(Parcel).decode
 Arrived = tuple[str | None, memoryview]
 
 
-def own_place(server: str) -> str:
+def own_place(server: str, what: str = "peer") -> str:
     """Where a worker listens for others: beside its server, on the network that leads to it."""
     place = endpoint(server)
     if place.startswith("ipc://"):
-        return f"{place}-peer-{os.getpid()}"
+        return f"{place}-{what}-{os.getpid()}"
     host = place.removeprefix("tcp://").rpartition(":")[0]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((host, 9))  # sends nothing: it only looks up the way

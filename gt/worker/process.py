@@ -12,6 +12,7 @@ import numpy as np
 from gt.errors import ConnectionLost, WorkerError
 from gt.transport import arrays, protocol
 from gt.transport.connection import Link
+from gt.transport.doors import Door
 from gt.transport.peers import Peers, own_place
 from gt.transport.protocol import CreateTensor, Upload
 from gt.transport.shared_memory import SharedMemory, host
@@ -36,6 +37,7 @@ class WorkerProcess:
         self._memory = SharedMemory()
         self._welcome: protocol.Welcome | None = None
         self._peers = worker.peers = Peers(own_place(address), memory=self._memory)
+        self._door = Door(own_place(address, "door"))
         self._backlog: deque[tuple[protocol.ToWorker, list[Any]]] = deque()
         """What has arrived and is still to be done: while waiting for other workers, more arrives."""
 
@@ -62,6 +64,7 @@ class WorkerProcess:
                         self._forget(client)
         finally:
             self._peers.close()
+            self._door.close()
             self._memory.close()
 
     def _join(self, link: Link, alive: Callable[[], bool], deadline: float, again: bool) -> bool:
@@ -80,6 +83,7 @@ class WorkerProcess:
                 self._peers.token,
                 self.worker.memory_limit,
                 machine.total(),
+                self._door.address,
             )
         )
 
@@ -146,7 +150,8 @@ class WorkerProcess:
                 case protocol.ForgetClient(client):
                     self._forget(client)
                 case protocol.GetWorkerStats(request):
-                    link.send(protocol.WorkerStats(request, self.worker.get_stats()))
+                    stats = self.worker.get_stats() | {"door_bytes_given": self._door.bytes_given}
+                    link.send(protocol.WorkerStats(request, stats))
                 case protocol.GetSpecs(client):
                     link.send(protocol.Specs(client, *self.worker.specs(client)))
                 case protocol.Welcome() as welcome:
@@ -169,16 +174,29 @@ class WorkerProcess:
         frames: list[memoryview] = []
         memory = self._memory if work.shared_memory else None
         data = [
-            protocol.Data(
-                request,
-                None if array is None else arrays.pack(array, frames, memory, work.client),
-                error,
-                part,
+            self._at_door(work.ticket, fetched)
+            or protocol.Data(
+                fetched.request,
+                None if fetched.array is None else arrays.pack(fetched.array, frames, memory, work.client),
+                fetched.error,
+                fetched.part,
             )
-            for request, array, error, part in outcome.data
+            for fetched in outcome.data
         ]
         returned = self._memory.done_with(work.client)
         link.send(protocol.Done(work.sequence, outcome.seconds, outcome.failed, data, returned), frames)
+
+    def _at_door(self, ticket: str, fetched: protocol.Fetched) -> protocol.Data | None:
+        """Hand data out at the door; the result is what to tell the dispatcher; None if it must go there."""
+        request, array, _, part = fetched
+        if not ticket or array is None or array.nbytes <= arrays.SMALL:
+            return None
+        frames: list[memoryview] = []
+        packed = arrays.pack(array, frames, None, "")
+        if not self._door.give(ticket, protocol.Data(request, packed, None, part), frames[0]):
+            return None
+        said = protocol.ArrayData(packed.shape, packed.dtype, b"")
+        return protocol.Data(request, said, None, part, self.worker.name)
 
     def _unpack(self, instruction: CreateTensor, buffers: list[memoryview], client: str) -> Any:
         try:
