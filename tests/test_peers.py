@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ import zmq
 
 from gt.errors import WorkerError
 from gt.transport import shared_memory
+from gt.transport.layouts import Partial, Placement, Replicated, Sharded
 from gt.transport.peers import OWED, Peers
-from gt.transport.protocol import Member, encode
+from gt.transport.protocol import Exchange, Member, encode
 from gt.transport.shared_memory import SharedMemory, host
+from gt.worker.exchange import exchange
 
 LARGE = np.arange(1 << 18, dtype=np.float32)
 
@@ -112,6 +115,19 @@ def test_a_worker_that_left_takes_its_memory_with_it(pair: Pair):
     second.meet(2, {"b": pair.members["b"]})
     with pytest.raises(WorkerError, match="a is gone, and its tensors with it"):
         second.take(1, 0, ["a"], 1)
+
+
+@pytest.mark.parametrize("kind", ["AllReduce", "AllGather"])
+def test_a_worker_that_cannot_even_send_tells_those_who_wait(pair: Pair, kind: str):
+    mesh = ("a", "b")
+    have = Placement(Partial("sum") if kind == "AllReduce" else Sharded(0, (4, 4)), mesh)
+    order = Exchange(kind, 1, 0, 1, (8,), "float32", have, Placement(Replicated(), mesh), 1)
+    broken: Any = "not an array at all"
+    with pytest.raises((TypeError, AttributeError)):
+        exchange(order, broken, None, pair.peers[0])
+    with pytest.raises(WorkerError, match=f"{kind} failed on a: "):
+        exchange(order, LARGE[: 8 if kind == "AllReduce" else 4], None, pair.peers[1])
+    assert pair.pass_on(2, LARGE)[3] == 3, "and the next exchange goes on"
 
 
 def test_what_shows_no_token_is_dropped(pair: Pair):

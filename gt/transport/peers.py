@@ -205,6 +205,13 @@ class Peers:
                 self.look()
                 looked = time.monotonic()
 
+    def give_up(self, number: int, senders: Collection[str]) -> None:
+        """Do not wait for an exchange any more; what still comes for it is dropped."""
+        for round in (0, 1):
+            arrived = self._arrived.pop((number, round), {})
+            others = [sender for sender in senders if sender != self.name and sender not in arrived]
+            self._given_up.update((number, round, sender) for sender in others)
+
     def _sort(self) -> None:
         """Sort what has arrived. What shows no token, or makes no sense, is dropped."""
         while self._inbox.getsockopt(zmq.EVENTS) & zmq.POLLIN:  # type: ignore[operator] - a number

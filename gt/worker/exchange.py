@@ -35,7 +35,9 @@ def exchange(order: Exchange, own: np.ndarray | None, error: str | None, peers: 
     except WorkerError:
         raise
     except Exception as failed:
+        # Others wait for what could not be sent; and what they sent is not waited for any more.
         poison(order, f"{order.kind} failed on {peers.name}: {type(failed).__name__}: {failed}", peers)
+        peers.give_up(order.number, order.source.workers)
         raise
     finally:
         peers.settle()
