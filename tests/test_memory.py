@@ -46,6 +46,26 @@ def test_workers_share_what_their_machine_has_and_too_much_is_refused(monkeypatc
         client.close()
 
 
+def test_workers_that_were_told_get_parts_as_large_as_their_memory(monkeypatch: pytest.MonkeyPatch):
+    with cluster(workers=0) as started:
+        for memory in ("2MB", "16MB"):
+            started.start_worker("--memory", memory)
+        client = Client(RemoteConnection(started.address, timeout=20))
+        monkeypatch.setattr(session_module, "_current", client)
+        x = gt.randn(1 << 19)
+        (placement,) = client.get_layouts(x.id).placements
+        assert placement.layout == Sharded(0, (58254, 466034))
+        # Sorting takes all of it on one worker: on the one where it fits.
+        values, _ = x.sort()
+        assert (values[1:] >= values[:-1]).all().item()
+        with pytest.raises(
+            WorkerError, match=r"failed on worker_0 .*MemoryError: the result takes .* of its 2.0 MB"
+        ):
+            gt.ones(1 << 23).sum().item()
+        assert x[:10].numpy().shape == (10,)
+        client.close()
+
+
 FILL = """
 from gt.transport.protocol import Op
 from gt.worker import Worker, machine
