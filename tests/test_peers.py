@@ -11,7 +11,7 @@ import zmq
 from gt.errors import WorkerError
 from gt.transport import shared_memory
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded
-from gt.transport.peers import OWED, Peers
+from gt.transport.peers import Peers
 from gt.transport.protocol import Exchange, Member, encode
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.exchange import exchange
@@ -66,7 +66,7 @@ def test_memory_is_used_again_though_nothing_goes_the_other_way(pair: Pair):
     for number in range(40):
         np.testing.assert_array_equal(pair.pass_on(number, LARGE + number), LARGE + number)
         pair.peers[0].take(number, 0, [], 1)  # looks at what has arrived: memory that was given back
-    assert 0 < pair.segments() <= OWED + 3
+    assert 0 < pair.segments() < 20, "not one for each: memory that comes back is used again"
     assert pair.peers[0].bytes_sent == 40 * LARGE.nbytes
 
 

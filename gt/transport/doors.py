@@ -31,6 +31,7 @@ class Door:
         self._socket.router_mandatory = True
         self._socket.router_handover = True  # whose connection broke comes back with the same ticket
         self._socket.rcvhwm = 1  # nobody has anything to say here
+        self._socket.sndhwm = 100  # who does not collect what it asked for does not fill this process
         self._socket.bind(bind)
         self.address = str(self._socket.getsockopt_string(zmq.LAST_ENDPOINT))
         self.bytes_given = 0
