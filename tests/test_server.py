@@ -308,8 +308,11 @@ class Stranger:
 
     def ask(self, *parts: bytes) -> protocol.ToClient:
         self.socket.send_multipart(parts)
-        assert self.socket.poll(5000), "the server did not answer"
-        return protocol.decode_by_client(self.socket.recv_multipart()[0])
+        while True:
+            assert self.socket.poll(5000), "the server did not answer"
+            answer = protocol.decode_by_client(self.socket.recv_multipart()[0])
+            if not isinstance(answer, protocol.Doors):  # which nobody asks for
+                return answer
 
     def __enter__(self) -> "Stranger":
         return self

@@ -15,6 +15,7 @@ from gt.errors import ConnectionLost, ProtocolError
 from gt.transport import arrays, protocol
 from gt.transport.assembly import Assembly
 from gt.transport.connection import Link
+from gt.transport.doors import Doors
 from gt.transport.protocol import CreateTensor, Fetched, LocalInstruction, Upload
 from gt.transport.shared_memory import SharedMemory, host
 
@@ -43,6 +44,8 @@ class RemoteConnection:
         self._stats_requests = itertools.count(-1, -1)
         self._welcome: protocol.Welcome | None = None
         self._memory = SharedMemory()
+        self._doors: Doors | None = None
+        """The way to workers on other hosts, if there are any."""
         self._link = Link(address)
         try:
             self._link.send(protocol.Hello(protocol.VERSION, host(), os.getpid(), self._memory.prefix))
@@ -167,12 +170,17 @@ class RemoteConnection:
         except ConnectionLost:
             pass  # gone already, which is what we wanted
         finally:
-            self._link.close()
+            with self._link.lock:
+                if self._doors is not None:
+                    self._doors.close()
+                    self._doors = None
+                self._link.close()
             self._memory.close()
 
     def after_fork(self) -> bool:
         """In a forked child: the socket and the shared memory are the parent's."""
         self._link.abandon(FORKED)
+        self._parents_doors, self._doors = self._doors, None
         self._memory = SharedMemory()
         return True
 
@@ -183,19 +191,40 @@ class RemoteConnection:
         with self._link.lock:
             for payload, frames in self._link.receive():
                 self._sort(protocol.decode_by_client(payload), frames)
+            self._collect()
+
+    def _collect(self) -> None:
+        for message, frames in self._doors.receive() if self._doors is not None else ():
+            self._data(message, frames)
+
+    def _data(self, message: protocol.Data, frames: list[zmq.Frame]) -> None:
+        array = None
+        if message.array is not None:
+            buffers = [frame.buffer for frame in frames]
+            array = arrays.unpack(message.array, buffers, self._memory, "worker")
+            if not array.flags.writeable and message.part is None:
+                array = array.copy()
+        self._answer(Fetched(message.request, array, message.error, message.part))
+
+    def _lost(self, request: int, error: str, part: protocol.Part | None) -> None:
+        self._answer(Fetched(request, None, error, part))
+
+    def _answer(self, reply: Fetched) -> None:
+        whole = self._assembly.add(reply)
+        if whole is not None:
+            self._replies[reply.request] = whole
 
     def _sort(self, message: protocol.ToClient, frames: list[zmq.Frame]) -> None:
         match message:
-            case protocol.Data(request, packed, error, part):
-                array = None
-                if packed is not None:
-                    buffers = [frame.buffer for frame in frames]
-                    array = arrays.unpack(packed, buffers, self._memory, "worker")
-                    if not array.flags.writeable and part is None:
-                        array = array.copy()
-                whole = self._assembly.add(Fetched(request, array, error, part))
-                if whole is not None:
-                    self._replies[request] = whole
+            case protocol.Data():
+                if self._doors is None or not self._doors.is_settled(message):
+                    self._data(message, frames)
+            case protocol.Doors(ticket, addresses):
+                if self._doors is None:
+                    self._doors = Doors(ticket)
+                    self._link.watch(self._doors.fd)
+                self._collect()
+                self._doors.meet(addresses, self._lost)
             case protocol.Ack(sequence, returned):
                 self._acked = max(self._acked, sequence)
                 self._memory.take_back(returned)

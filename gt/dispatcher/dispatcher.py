@@ -15,7 +15,7 @@ from gt import config
 from gt.dispatcher.fair_share import Batch, Chunk, FairShare, Session
 from gt.dispatcher.instruction_stream import InstructionStream
 from gt.dispatcher.links import ClientLink, MeshLink, WorkerLink
-from gt.dispatcher.placing import answer_lost, layouts, place
+from gt.dispatcher.placing import answer_lost, layouts, place, shares
 from gt.dispatcher.policy import SHARD_THRESHOLD, Policy, ShardingPolicy
 from gt.dispatcher.sharding_modifier import ShardingStreamModifier
 from gt.dispatcher.tensor_handle import TensorHandle
@@ -61,6 +61,9 @@ class Dispatcher:
         """Which workers there are: every change of them starts another."""
         self._loads: Counter[str] = Counter()
         self._memory: dict[str, int] = {}
+        """What workers were told that their tensors may take."""
+        self._capacity: dict[str, int] = {}
+        """The same, or else their share of their machine's memory."""
         self.workers: dict[str, WorkerLink] = {}
         self.sessions: dict[str, Session] = {}
         self._shares: dict[str, FairShare] = {}
@@ -147,6 +150,8 @@ class Dispatcher:
         self.epoch += 1
         links = [link for link in self.workers.values() if isinstance(link, MeshLink)]
         known = {link.name: link.member for link in links if link.member is not None}
+        self._capacity.clear()
+        self._capacity.update(shares(known) | self._memory)
         for link in links:
             link.meet(self.epoch, known)
         for session in self.sessions.values():
@@ -181,6 +186,7 @@ class Dispatcher:
             policy=self.policy,
             workers=tuple(self.workers),
             memory=self._memory,
+            capacity=self._capacity,
             loads=self._loads,
             home=home,
         )

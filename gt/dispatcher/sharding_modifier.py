@@ -58,6 +58,7 @@ class ShardingStreamModifier:
         policy: Policy | None = None,
         workers: tuple[str, ...] = (),
         memory: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None,
         loads: Counter[str] | None = None,
         home: str = "",
     ) -> None:
@@ -65,6 +66,7 @@ class ShardingStreamModifier:
         self.policy: Policy = policy or ShardingPolicy(shard_threshold)
         self.workers = workers
         self.memory: Mapping[str, int] = memory if memory is not None else {}
+        self.capacity: Mapping[str, int] = capacity if capacity is not None else self.memory
         self.loads: Counter[str] = loads if loads is not None else Counter()
         """How many bytes of unsplit tensors each worker has; of all clients."""
         self.home = home
@@ -308,7 +310,7 @@ class ShardingStreamModifier:
         self._keep(cmd.result, spec, placement)
 
     def _place(self, spec: Spec) -> Placement:
-        cluster = Cluster(self.workers, self.memory, self.loads, self.home)
+        cluster = Cluster(self.workers, self.memory, self.loads, self.home, self.capacity)
         placement = self.policy.place(spec, cluster)
         if placement.whole and len(placement.workers) == 1:
             self.home = placement.workers[0]

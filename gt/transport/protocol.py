@@ -16,7 +16,7 @@ import numpy as np
 from gt.ops.dtypes import ITEMSIZE
 from gt.transport.layouts import Placement, Replicated, Sharded
 
-VERSION = 2
+VERSION = 3
 """Both ends must speak the same one. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
@@ -227,6 +227,8 @@ class Data(msgspec.Struct, frozen=True, tag=10, array_like=True):
     array: ArrayData | None
     error: str | None = None
     part: Part | None = None
+    door: str = ""
+    """If not empty: this worker has handed the bytes out at its door."""
 
 
 class Fetched(NamedTuple):
@@ -270,6 +272,13 @@ class Welcome(msgspec.Struct, frozen=True, tag=13, array_like=True):
     name: str
     shared_memory: bool
     """Whether both sides see the same shared memory."""
+
+
+class Doors(msgspec.Struct, frozen=True, tag=16, array_like=True):
+    """Where workers on other hosts hand out data from now on, by name; and what to show there."""
+
+    ticket: str
+    addresses: dict[str, str]
 
 
 class Layouts(msgspec.Struct, frozen=True, tag=15, array_like=True):
@@ -357,6 +366,10 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
     """What they have to show."""
     memory_limit: int = 0
     """How many bytes its tensors may take; 0 if it does not say."""
+    machine_memory: int = 0
+    """How many bytes its machine has, for all workers there; 0 if that is not known."""
+    door: str = ""
+    """Where clients on other hosts collect data."""
 
 
 class Mesh(msgspec.Struct, frozen=True, tag=36, array_like=True):
@@ -371,6 +384,10 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
     address: str
     token: str
+    host: str = ""
+    """Which shared memory it sees; empty if none."""
+    memory: int = 0
+    """How many bytes its machine has, for all workers there; 0 if that is not known."""
 
 
 class GetSpecs(msgspec.Struct, frozen=True, tag=37, array_like=True):
@@ -396,6 +413,8 @@ class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
     shared_memory: bool
     returned: list[str] = []
     """The worker's shared memory that is free again."""
+    ticket: str = ""
+    """What the client shows at the worker's door, if it is on another host."""
 
 
 class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
@@ -430,7 +449,7 @@ class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
 
 
 FromClient = Hello | Batch | GetStats | GetLayout | FollowLog | Bye
-ToClient = Welcome | Ack | Data | Stats | Layouts | Refused
+ToClient = Welcome | Ack | Data | Stats | Layouts | Doors | Refused
 FromWorker = WorkerHello | Done | WorkerStats | Specs | Bye
 ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Mesh | Refused
 
