@@ -58,7 +58,7 @@ def test_data_holds_the_selected_program_only(api: FlaskClient):
     data = api.get("/api/data?program=3,0,0").get_json()
     assert data["program"] == [3, 0, 0]
     assert [op["type"] for op in data["visualization_data"]] == ["Load", "Load", "Store"]
-    assert (data["first"], data["total"], data["sbuf"]) == (0, 3, [])
+    assert (data["first"], data["total"], data["sbuf"]) == (0, 3, 0)
     store = data["visualization_data"][-1]
     assert (store["tensor"], store["touched"], store["masked"], store["bytes"]) == ("out", 4, 28, 16)
     line = data["source"]["lines"][store["line"] - data["source"]["first_line"]]
@@ -341,7 +341,7 @@ def test_issues_lead_to_their_program_line_and_element(api: FlaskClient):
 
 def test_the_profile_is_the_profilers_report_or_nothing(api: FlaskClient):
     vector_add.run()
-    assert api.get("/api/profile").get_json() == {"report": None, "device": None}
+    assert api.get("/api/profile").get_json() == {"report": None, "device": None, "chip": None}
     triton_viz.trace("profiler")(kernels.add)[(2,)](torch.ones(8), torch.ones(8), torch.ones(8), 8, BLOCK=4)
     found = api.get("/api/profile").get_json()
     assert (found["report"]["loaded"], found["report"]["stored"]) == (64, 32)

@@ -2,6 +2,7 @@
 
 import "./style.css";
 import { ApiError, api } from "./api";
+import { chipPanel } from "./chip/panel";
 import { showCluster } from "./cluster/view";
 import { byId, make } from "./dom";
 import { showIssues } from "./issues";
@@ -37,6 +38,9 @@ const actions: Actions = {
     pause();
     select(op);
   },
+  pointAt(line) {
+    for (const panel of panels) panel.point?.(line);
+  },
   goTo(place) {
     const focused = "focus" in place ? place.focus : focus;
     // Another element of what is shown already needs no new program.
@@ -53,7 +57,14 @@ const actions: Actions = {
   },
 };
 const tensors = tensorsPanel(actions);
-const panels: Panel[] = [sourcePanel(actions), programsPanel(actions), opsPanel(actions), tensors];
+// The chip first: whether it is shown decides how much room the tensors have.
+const panels: Panel[] = [
+  chipPanel(actions),
+  sourcePanel(actions),
+  programsPanel(actions),
+  opsPanel(actions),
+  tensors,
+];
 
 /** Asks for the launches anew, and shows the place in the address. */
 async function start() {
