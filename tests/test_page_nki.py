@@ -1,4 +1,4 @@
-"""NKI kernels in the page: tensors in HBM, buffers in SBUF and PSUM over time, instructions and their engines."""
+"""NKI kernels in the page: tensors in HBM, buffers in SBUF and PSUM over time, instructions, engines."""
 
 import re
 from typing import Any
@@ -145,7 +145,9 @@ def test_what_is_over_capacity_is_drawn_above_the_line(seen: Visit):
             page.locator(f"#chip [data-memory=PSUM] {part}").bounding_box()
             for part in (".in-use", ".capacity")
         )
-        assert use is not None and line is not None and use["y"] < line["y"]
+        assert use is not None
+        assert line is not None
+        assert use["y"] < line["y"]
         page.get_by_role("tab", name="Issues").click()
         issue = page.locator("#issue-list .issue")
         expect(issue).to_contain_text("over capacity")
