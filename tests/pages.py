@@ -116,6 +116,23 @@ def highlighted(page: Page, tensor: str, colour: str) -> tuple[float, float, flo
     )
 
 
+def has_colour(page: Page, selector: str, colour: str) -> bool:
+    """Whether a canvas shows this colour of style.css anywhere."""
+    return page.locator(selector).evaluate(
+        """(canvas, name) => {
+            const paint = canvas.cloneNode().getContext("2d", { willReadFrequently: true });
+            document.body.style.outlineColor = `var(${name})`;
+            paint.fillStyle = getComputedStyle(document.body).outlineColor;
+            paint.fillRect(0, 0, 1, 1);
+            const [wanted] = new Uint32Array(paint.getImageData(0, 0, 1, 1).data.buffer);
+            paint.drawImage(canvas, 0, 0);
+            const { data } = paint.getImageData(0, 0, canvas.width, canvas.height);
+            return new Uint32Array(data.buffer).includes(wanted);
+        }""",
+        colour,
+    )
+
+
 def tile(rows: tuple[int, int], cols: tuple[int, int], height: int, width: int) -> object:
     """Where such rows and columns of a matrix are, as parts of its size; up to the line between cells."""
     return pytest.approx((cols[0] / width, rows[0] / height, cols[1] / width, rows[1] / height), abs=0.01)

@@ -80,6 +80,34 @@ def test_what_is_no_line_of_a_tape_is_counted_and_left_out(line: str):
     assert (len(tape.entries), tape.unread) == (3, bool(line))
 
 
+HOT = """\
+1.000s | #0001 | WORKER_SEND  | WORKER w0 | WorkerBinaryOp     | 1B | result=c1_2 op=add
+1.000s | #0002 | WORKER_SEND  | WORKER w0 | WorkerBinaryOp     | 1B | result=c1_3 op=mul
+1.010s | #0003 | WORKER_RECV  | WORKER w0 | WorkerHotPathStart | 0B | sequence=ab12 success=True
+1.010s | #0004 | WORKER_RECV  | WORKER w0 | WorkerHotPathEnd   | 0B | sequence=ab12 complete=True success=True
+1.010s | #0005 | WORKER_RECV  | WORKER w0 | WorkerHotPathStart | 0B | sequence=cd34 success=True
+1.010s | #0006 | WORKER_RECV  | WORKER w0 | WorkerBinaryOp     | 0B | result=c1_2 success=True
+1.010s | #0007 | WORKER_RECV  | WORKER w0 | WorkerBinaryOp     | 0B | result=c1_3 success=True
+1.020s | #0008 | WORKER_RECV  | WORKER w0 | WorkerHotPathEnd   | 0B | sequence=cd34 complete=False
+1.030s | #0009 | WORKER_RECV  | WORKER w0 | WorkerHotPathStart | 0B | sequence=ab12 success=True
+"""
+
+
+def test_hot_paths_begin_with_the_chunk_that_they_came_with(tmp_path: Path):
+    tape = read_tape(HOT.splitlines())
+    assert len(tape.spans) == 2
+    assert tape.hot_paths == [
+        ("w0", "ab12", 1.0, 1.01, True),
+        ("w0", "cd34", 1.0, 1.02, False),
+        ("w0", "ab12", 1.03, 1.03, False),
+    ]
+    assert (draw(tape) == (252, 211, 77)).all(axis=-1).any()
+    (tmp_path / "hot.log").write_text(HOT)
+    assert timeline.main([str(tmp_path / "hot.log"), "--perfetto", str(tmp_path / "out.json")]) == 0
+    events = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
+    assert [e["args"]["sequence"] for e in events if e["name"] == "hot path"] == ["ab12", "cd34", "ab12"]
+
+
 def test_a_bar_in_an_error_is_part_of_the_error():
     failed = SEED.replace("success=True", "FAILED it | broke")
     assert read_tape(failed.splitlines()).spans[0].failed == "it | broke"
@@ -137,6 +165,8 @@ def test_perfetto_gets_spans_and_arrows(log: Path, tmp_path: Path):
         (["empty.log", "-o", "x.html"], 1, "empty.log holds no line of an instruction log"),
         (["empty.log", "-o", "x.pdf"], 2, "x.pdf is neither a .html nor a .png"),
         (["empty.log"], 2, "nothing to write: give -o FILE.html"),
+        ([], 2, "give either an instruction log, or a running server's port with -p"),
+        (["-p", "1", "-o", "x.html"], 2, "-o and --perfetto are for a log"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(arguments, status, message, tmp_path, monkeypatch, capsys):

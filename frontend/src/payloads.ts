@@ -471,6 +471,7 @@ export interface TapeSlice {
   start: number;
   end: number;
   size: number;
+  live: boolean;
 }
 
 /** Any answer that is not a success. */

@@ -335,6 +335,8 @@ class TapeSlice(msgspec.Struct, kw_only=True):
     """Where in the file the piece begins, in bytes."""
     end: int
     size: int
+    live: bool = False
+    """Whether it comes from a server that runs: then the page goes on asking by itself."""
 
 
 class ApiProblem(msgspec.Struct, kw_only=True):
