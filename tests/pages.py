@@ -100,6 +100,7 @@ def highlighted(page: Page, tensor: str, colour: str) -> tuple[float, float, flo
             paint.fillStyle = getComputedStyle(document.body).outlineColor;
             paint.fillRect(0, 0, 1, 1);
             const wanted = paint.getImageData(0, 0, 1, 1).data.join();
+            paint.clearRect(0, 0, 1, 1);
             paint.drawImage(canvas, 0, 0);
             const { data, width, height } = paint.getImageData(0, 0, canvas.width, canvas.height);
             let box = null;
@@ -125,6 +126,7 @@ def has_colour(page: Page, selector: str, colour: str) -> bool:
             paint.fillStyle = getComputedStyle(document.body).outlineColor;
             paint.fillRect(0, 0, 1, 1);
             const [wanted] = new Uint32Array(paint.getImageData(0, 0, 1, 1).data.buffer);
+            paint.clearRect(0, 0, 1, 1);
             paint.drawImage(canvas, 0, 0);
             const { data } = paint.getImageData(0, 0, canvas.width, canvas.height);
             return new Uint32Array(data.buffer).includes(wanted);

@@ -49,6 +49,7 @@ LONGEST = """(colour) => {
     context.fillStyle = getComputedStyle(document.body).outlineColor;
     context.fillRect(0, 0, 1, 1);
     const [wanted] = new Uint32Array(context.getImageData(0, 0, 1, 1).data.buffer);
+    context.clearRect(0, 0, 1, 1);
     context.drawImage(canvas, 0, 0);
     const { data, width } = context.getImageData(0, 0, canvas.width, canvas.height);
     const pixels = new Uint32Array(data.buffer);
