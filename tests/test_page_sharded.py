@@ -199,7 +199,8 @@ def test_a_running_server_is_shown_as_it_runs(running: Cluster, seen: Visit):
     # Each client has its share, and whoever only watches is none of them.
     parts = [float(text.split()[0]) for text in shares.locator("td:last-child").all_inner_texts()]
     assert sum(parts) == pytest.approx(100, abs=2)
-    page.goto("about:blank")
+    page.get_by_role("button", name="Follow").click()
+    page.wait_for_load_state("networkidle")
     assert process.interrupt() == 0
 
 

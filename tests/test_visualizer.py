@@ -407,6 +407,16 @@ def test_every_payload_is_in_the_pages_glossary():
         assert f"`{name}`" in glossary or f".{name}`" in glossary, name
 
 
+BY_LAUNCH = (
+    *("data", "sbuf", "traffic", "lines", "histogram", "tensor", "element", "programs", "issues", "profile"),
+)
+
+
+def test_every_endpoint_is_among_those_asked_for_nonsense():
+    without_launch = {"/api/op_code"}
+    assert {f"/api/{name}" for name in BY_LAUNCH} | without_launch == set(interface.ENDPOINTS)
+
+
 @pytest.mark.parametrize(
     ("url", "status", "message"),
     [
@@ -435,6 +445,15 @@ def test_every_payload_is_in_the_pages_glossary():
         ("/api/element?tensor=x&element=100", 400, "from 0 to 99"),
         ("/api/programs?metric=beauty&columns=1&across=1&down=1", 400, "metric is one of bytes"),
         ("/api/tape", 404, "triton_viz.launch(tape=FILE)"),
+        *((f"/api/{name}?tensor=x&launch=x", 404, "There is no launch x") for name in BY_LAUNCH),
+        ("/api/sbuf?program=0", 400, "three numbers"),
+        ("/api/tensor?tensor=x&columns=1&across=1&down=1&until=a", 400, "until is a whole number, not 'a'"),
+        ("/api/histogram?uuid=%00", 404, "There is no op"),
+        ("/api/tape?start=x", 404, "triton_viz.launch(tape=FILE)"),
+        ("/assets/../../errors.py", 404, ""),
+        ("/assets/%2e%2e/%2e%2e/errors.py", 404, ""),
+        ("/..%2f..%2fpyproject.toml", 404, ""),
+        ("//etc/passwd", 400, ""),
         ("/api/nothing", 404, ""),
         ("/../pyproject.toml", 404, ""),
         ("/%2e%2e/pyproject.toml", 404, ""),

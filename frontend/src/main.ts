@@ -29,6 +29,7 @@ let view: ViewName = "kernel";
 let data: ProgramData | undefined;
 let selected: Op | undefined;
 let focus: Focus | undefined;
+let heading: Program | undefined;
 let latest = 0;
 let playing: ReturnType<typeof setInterval> | undefined;
 
@@ -115,10 +116,12 @@ async function visit(place: Place, line?: number) {
     }
   } catch (error) {
     if (ticket === latest) explain(error);
+    heading = undefined;
     return;
   }
   // Somebody who steps quickly asks for the next program before this one came.
   if (ticket !== latest) return;
+  heading = undefined;
   const before = data?.launch.id === launch && selected ? data.visualization_data.indexOf(selected) : 0;
   if (data?.launch.id !== launch) pause();
   data = fetched;
@@ -203,9 +206,12 @@ function say(title: string, text: string) {
 
 function stepProgram(by: number) {
   if (!data) return;
-  const position = positionOf(data.launch.grid, data.program) + by;
+  // Keys come faster than programs: a step starts where the last one leads.
+  const position = positionOf(data.launch.grid, heading ?? data.program) + by;
   if (position < 0 || position >= countOf(data.launch.grid)) return;
-  actions.chooseProgram(programAt(data.launch.grid, position));
+  const to = programAt(data.launch.grid, position);
+  actions.chooseProgram(to);
+  heading = to;
 }
 
 /** Selects an op by its number, and fetches it first if it must. */
