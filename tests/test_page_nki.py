@@ -85,6 +85,9 @@ def test_the_time_on_the_chip_follows_the_op(seen: Visit):
         choose_type(page, "Dot")
         expect(page.locator("#detail")).to_contain_text("nc_matmul on the tensor engine")
         expect(page.locator("#chip-now")).to_have_text("instruction 3 of 5")
+        # Its tiles are marked where they came from and went to, which the buffers tell.
+        for tensor, colour in (("lhsT", "--load"), ("rhs", "--load"), ("out", "--store")):
+            assert highlighted(page, tensor, colour) is not None
         # A product reads two tiles of SBUF and writes one of PSUM.
         for name, state in (("left", "read"), ("right", "read"), ("product", "written")):
             expect(bar(page, name)).to_have_class(re.compile(rf"\b{state}\b"))
@@ -119,6 +122,24 @@ def test_a_buffer_tells_of_itself_and_leads_to_its_line(seen: Visit):
         page.keyboard.press("Enter")
         page.keyboard.press("Enter")
         expect(page.locator("#chip")).not_to_have_attribute("data-time", str(start))
+
+
+@SPELLINGS
+def test_a_products_tiles_are_those_that_its_buffers_hold(spelling: Any):
+    launch = run(ALL["attention"], spelling)
+    ops = interface.create_app().test_client().get("/api/data").get_json()["visualization_data"]
+    tensor = {op["uuid"]: op.get("tensor", "") for op in ops} | {"": ""}
+    named = [
+        tuple(tensor[op[side]] for side in ("left_op", "right_op", "result_op"))
+        for op in ops
+        if "left_op" in op
+    ]
+    # First queries and keys, then what was computed from them and values. Where one buffer holds several
+    # parts of the values, it is not said which of them is read.
+    assert named[0][:2] == ("q", "k")
+    assert {one[:2] for one in named[1:]} == {("q", "k"), ("", "v" if spelling is modern else "")}
+    assert {one[2] for one in named} == {"out"}
+    assert len(named) == sum(isinstance(record, Dot) for record in launch.at((0, 0, 0)))
 
 
 def test_programs_of_a_grid_have_their_own_buffers(seen: Visit):

@@ -13,6 +13,7 @@ from triton_viz.clients.sanitizer.data import Verdict
 from triton_viz.core.chip import ChipProfile, Instruction
 from triton_viz.core.columns import Numbers, Places
 from triton_viz.core.data import Access, Dot, Issue, Launch, Load, Op, Program, SbufEvent, Store, TensorInfo
+from triton_viz.visualizer.flow import Tiles, tiles_by_buffer
 from triton_viz.visualizer.payloads import AccessPayload, DotPayload, OpPayload, SitePayload
 
 ABOUT_THE_LAUNCH = (Issue, Verdict, SiteProfile, KernelProfile, Advice, SbufEvent, ChipProfile)
@@ -77,6 +78,15 @@ def _engines(executed: list[Place]) -> dict[int, dict[str, Any]]:
     return found
 
 
+def events_in(launch: Launch, program: Program) -> list[SbufEvent]:
+    """A program's buffers on the chip, in the order they were allocated."""
+    return [
+        record
+        for record in launch.records
+        if isinstance(record, SbufEvent) and record.programs.lane(program) is not None
+    ]
+
+
 def collect_launch(launch: Launch, program: Program) -> list[tuple[str, Op]]:
     """One program's ops in the order they happened, each with an id that stays the same."""
     return [
@@ -116,7 +126,10 @@ def get_visualization_data(
     executed = _executed(launch, program)
     ops, engines = _told(executed), _engines(executed)
     last = len(ops) if count is None else min(len(ops), first + count)
-    payloads = [_payload(launch, ops, position, program, tensors, paths) for position in range(first, last)]
+    tiles = tiles_by_buffer(executed, events_in(launch, program)) if engines else {}
+    payloads = [
+        _payload(launch, ops, position, program, tensors, paths, tiles) for position in range(first, last)
+    ]
     for payload, (number, _, _) in zip(payloads, ops[first:last], strict=True) if engines else ():
         payload.fields |= engines.get(number, {})
     return payloads
@@ -129,6 +142,7 @@ def _payload(
     program: Program,
     tensors: dict[str, TensorInfo],
     paths: Paths,
+    tiles: dict[int, Tiles],
 ) -> AccessPayload | DotPayload | OpPayload:
     number, op, lane = ops[position]
     common: dict[str, Any] = {
@@ -140,7 +154,8 @@ def _payload(
     }
     if isinstance(op, Dot):
         named = [
-            "" if found is None else uuid_of(launch, found, program) for found in _tiles_of(op, ops, position)
+            "" if found is None else uuid_of(launch, found, program)
+            for found in (tiles[number] if number in tiles else _tiles_of(op, ops, position))
         ]
         return DotPayload(
             **common,

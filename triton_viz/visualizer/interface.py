@@ -151,7 +151,7 @@ def _program() -> payloads.ProgramData:
         visualization_data=ops,
         first=first,
         total=len(draw.places_in(launch, program)),
-        sbuf=len(sbuf.events_in(launch, program)),
+        sbuf=len(draw.events_in(launch, program)),
     )
 
 

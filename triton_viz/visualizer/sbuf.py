@@ -5,19 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from triton_viz.core.data import Launch, Program, SbufEvent
+from triton_viz.visualizer.draw import events_in
 from triton_viz.visualizer.payloads import SbufBuffer, SbufMemory, SbufTimeline, SitePayload
 
 MOST = 2000
 """Buffers in one answer: with these it stays below a megabyte."""
-
-
-def events_in(launch: Launch, program: Program) -> list[SbufEvent]:
-    """A program's buffers, in the order they were allocated."""
-    return [
-        record
-        for record in launch.records
-        if isinstance(record, SbufEvent) and record.programs.lane(program) is not None
-    ]
 
 
 def timeline(launch: Launch, program: Program) -> SbufTimeline:

@@ -195,7 +195,8 @@ function drawAxis(
     context.fillStyle = line;
     context.fillRect(x(tick), AXIS - 6, 1, height - AXIS);
     context.fillStyle = muted;
-    context.fillText(formatTick(tick, ticks), x(tick) + 4, AXIS / 2);
+    const text = formatTick(tick, ticks);
+    if (x(tick) + 4 + context.measureText(text).width < width) context.fillText(text, x(tick) + 4, AXIS / 2);
   }
 }
 

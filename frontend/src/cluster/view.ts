@@ -158,6 +158,7 @@ function draw() {
   const width = (canvas?.parentElement?.clientWidth ?? 0) - 28;
   if (!canvas || !tape || !range || width < 100) return;
   boxes = drawTimeline(canvas, tape, range, width, selected);
+  (byId("cluster").querySelector(".of-hot") as HTMLElement).hidden = !tape.bands.length;
   const lanes = lanesOf(tape).join(", ");
   canvas.setAttribute("aria-label", `Timeline with lanes for ${lanes}; scroll zooms, drag moves`);
   canvas.dataset.drawn = `${tape.spans.length} ${range.from.toFixed(6)} ${range.to.toFixed(6)}`;
@@ -361,7 +362,7 @@ function homesOf(held: Held): HTMLElement[] {
 
 function legend(): HTMLElement {
   const chips = [...LEGEND, ["hot path", "--hot"] as const].map(([words, name]) => {
-    const chip = make("span", "", words);
+    const chip = make("span", name === "--hot" ? "of-hot" : "", words);
     chip.style.setProperty("--chip", `var(${name})`);
     return chip;
   });
