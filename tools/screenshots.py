@@ -24,6 +24,8 @@ sys.path.insert(0, str(ROOT))  # run as a script, Python looks only into tools/
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
 
 import triton_viz  # noqa: E402
@@ -53,6 +55,22 @@ PIXELS = """async (png) => {
     return btoa(text);
 }"""
 """A picture's pixels: the browser has taken it, and can read it."""
+
+
+@triton.jit
+def soften(image, out, rows, columns, TILE: tl.constexpr, EDGE: tl.constexpr):
+    """Each tile reads an edge of its neighbours', so that programs overlap."""
+    size: tl.constexpr = TILE - 2 * EDGE
+    i = tl.program_id(0) * size - EDGE + tl.arange(0, TILE)[:, None]
+    j = tl.program_id(1) * size - EDGE + tl.arange(0, TILE)[None, :]
+    inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
+    block = tl.load(image + i * columns + j, inside, 0.0)
+    around = tl.sum(block) / (TILE * TILE)
+    own_i = tl.program_id(0) * size + tl.arange(0, TILE)[:, None]
+    own_j = tl.program_id(1) * size + tl.arange(0, TILE)[None, :]
+    own = (tl.arange(0, TILE)[:, None] < size) & (tl.arange(0, TILE)[None, :] < size)
+    own &= (own_i < rows) & (own_j < columns)
+    tl.store(out + own_i * columns + own_j, 0.5 * block + 0.5 * around, own)
 
 
 def press(*keys: str) -> Act:
@@ -86,6 +104,10 @@ def trace() -> dict[str, int]:
     unmasked = triton_viz.trace(["tracer", "sanitizer", "race_detector"])(kernels.add_unmasked)
     unmasked[(16,)](x, y, out, 1000, BLOCK=64)
     ids["unmasked"] = triton_viz.launches[-1].id
+    image = torch.randn(60, 84)
+    traced = triton_viz.trace(["tracer", "profiler"])(soften)
+    traced[(5, 7)](image, torch.zeros(60, 84), 60, 84, TILE=16, EDGE=2)
+    ids["soften"] = triton_viz.launches[-1].id
     case = next(case for case in CASES if case.kernel == "attention")
     triton_viz.trace(["tracer", "profiler"], backend="nki")(modern.attention)(*case.arguments)
     ids["chip"] = triton_viz.launches[-1].id
@@ -123,7 +145,7 @@ def views(ids: dict[str, int]) -> dict[str, tuple[str, Act]]:
     return {
         "kernel": (at, press("i", "j", "j")),
         "values": (f"{at}&element=a:3400", press("v")),
-        "coverage": (f"#launch={attention}&program=2,1,0", press("a")),
+        "coverage": (f"#launch={ids['soften']}&program=2,3,0", press("a")),
         "solid": (f"#launch={attention}&program=2,1,0", press("j", "3")),
         "profile": (f"#view=profile&launch={matmul}", nothing),
         "issues": (f"#view=issues&launch={unmasked}", nothing),

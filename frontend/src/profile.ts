@@ -178,7 +178,7 @@ function chipPanels(chip: ChipReport): HTMLElement[] {
   const engines = chip.engines.map((work) => [
     work.engine,
     work.instructions.toLocaleString("en"),
-    make("span", "occupancy", meter(work.occupancy), formatShare(work.occupancy)),
+    make("span", "occupancy", meter(work.occupancy), make("span", "", formatShare(work.occupancy))),
     formatSeconds(work.seconds),
     formatShort(work.flops),
   ]);
