@@ -13,8 +13,10 @@ import pytest
 from gt import timeline, top
 from gt.client import Client
 from gt.client.remote import RemoteConnection
+from gt.dispatcher.instruction_stream import InstructionStream
 from gt.picture import draw
 from gt.tape import read_line, read_tape
+from gt.transport.protocol import Site
 from tests.programs import ROOT, run_python
 from tests.servers import Cluster
 
@@ -78,6 +80,35 @@ def test_what_is_no_line_of_a_tape_is_counted_and_left_out(line: str):
     assert read_line(line) is None
     tape = read_tape([line, *SEED.splitlines()])
     assert (len(tape.entries), tape.unread) == (3, bool(line))
+
+
+def test_the_lines_that_are_kept_come_in_pieces():
+    stream = InstructionStream()
+    for client in ("c1", "watcher", "c2"):
+        stream.add("CONNECT", f"CLIENT {client}", client)
+        stream.add("RECV", f"CLIENT {client}", client, [Site(1, "here"), Site(2, "there")])
+    text, first, end = stream.since(0, skip="CLIENT watcher")
+    lines = [read_line(line) for line in text.splitlines()]
+    assert [line.sequence for line in lines if line] == [0, 1, 2, 6, 7, 8]
+    assert (first, end) == (0, 9)
+    assert stream.since(end) == ("", 9, 9)
+    assert stream.since(10**9) == ("", 9, 9)
+    # A small piece is one that passed together; the next begins where it ends.
+    text, first, end = stream.since(1, most=1)
+    assert ([line.split("|")[1].strip() for line in text.splitlines()], first, end) == (
+        ["#0001", "#0002"],
+        1,
+        3,
+    )
+
+
+def test_the_oldest_lines_are_not_kept():
+    stream = InstructionStream()
+    for _ in range(30):
+        stream.add("RECV", "CLIENT c1", "c1", [Site(1, "here")] * 1000)
+    _, first, end = stream.since(0, most=1)
+    assert first > 0
+    assert end == first + 1000
 
 
 HOT = """\
