@@ -1,6 +1,11 @@
 // The page: fetches what the address names, shows it, and keeps the address up to date.
 
 import "./style.css";
+import "./kernel.css";
+import "./tensors.css";
+import "./report.css";
+import "./cluster/cluster.css";
+import "./small.css";
 import { ApiError, api } from "./api";
 import { chipPanel } from "./chip/panel";
 import { showCluster } from "./cluster/view";
