@@ -56,7 +56,7 @@ def test_a_kernel_shows_in_the_page(case: Case, spelling: Any, seen: Visit):
         # What is on the chip: every buffer, and how full each memory gets under its capacity.
         expect(page.locator("#chip-note")).to_have_text(f"{len(events)} buffers")
         expect(page.locator("#chip .bar")).to_have_count(len(events))
-        memories = list(dict.fromkeys(event.memory for event in events))
+        memories = sorted({event.memory for event in events}, reverse=True)
         expect(page.locator("#chip .memory-head b")).to_have_text(memories)
         for memory in memories:
             head = page.locator(f"#chip [data-memory={memory}]")

@@ -236,4 +236,5 @@ def test_a_server_that_ends_leaves_what_was_seen(browser: Any):
         expect(seen.page.locator("#cluster-shares")).to_contain_text("c1")
         # Opened anew, there is nothing to show, and the page says what to do.
         seen.page.reload()
+        expect(seen.page.locator("#message-title")).to_have_text("The cluster cannot be shown")
         expect(seen.page.locator("#message-text")).to_contain_text("does not answer any more")

@@ -199,6 +199,7 @@ function explain(error: unknown) {
   if (!(error instanceof ApiError)) throw error;
   pause();
   if (error.gone) return say("The server is gone", `${error.message} Start it again, then try again here.`);
+  if (view === "cluster") return say("The cluster cannot be shown", error.message);
   say("There is nothing at this address", `${error.message} Another launch may be in the list above.`);
 }
 

@@ -19,7 +19,8 @@ def timeline(launch: Launch, program: Program) -> SbufTimeline:
     for event in events:
         by_memory[event.memory].append(event)
     memories = []
-    for memory, of_it in by_memory.items():
+    # The largest first, whatever a kernel allocates first.
+    for memory, of_it in sorted(by_memory.items(), key=lambda item: -item[1][0].capacity):
         peak, at = _peak(of_it)
         memories.append(SbufMemory(memory=memory, capacity=of_it[0].capacity, peak=peak, peak_at=at))
     return SbufTimeline(
