@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { collectivesOf, hotRunsOf } from "../src/cluster/summary";
-import { hotPaths, readLine, readTape, shardsOf } from "../src/cluster/tape";
+import { endOf, hotPaths, readLine, readTape, shardsOf } from "../src/cluster/tape";
 import { formatTick, moveRange, ticksOf, wholeOf, zoomRange } from "../src/cluster/timeline";
 
 const SEED = `1.608s | #0011 | RECV         | CLIENT 006b8b4568           | BinaryOp        |       117B | result=2 op=add left=0 right=1
@@ -95,6 +95,14 @@ describe("a tape", () => {
 
   it("is empty for an empty log", () => {
     expect(readTape("")).toMatchObject({ entries: [], spans: [], clients: [], hot: [] });
+  });
+});
+
+describe("the end of a log", () => {
+  it("is whole lines, as many as fit", () => {
+    expect(endOf("one\ntwo\nthree\n", 10)).toBe("two\nthree\n");
+    expect(endOf("one\ntwo\nthree\n", 9)).toBe("three\n");
+    expect(endOf("one\n", 4)).toBe("one\n");
   });
 });
 

@@ -132,6 +132,11 @@ export function detail(details: string, key: string): string {
   return new RegExp(`(?:^| )${key}=(\\S+)`).exec(details)?.[1] ?? "";
 }
 
+/** The end of a text, whole lines only: a server that is watched for days must not fill the browser. */
+export function endOf(text: string, most: number): string {
+  return text.length <= most ? text : text.slice(text.indexOf("\n", text.length - most - 1) + 1);
+}
+
 /** Reads a whole log. */
 export function readTape(text: string): Tape {
   const entries: Entry[] = [];

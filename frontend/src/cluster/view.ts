@@ -6,7 +6,7 @@ import { onScheme } from "../colours";
 import { byId, empty, make, plural, table } from "../dom";
 import { formatBytes, formatSeconds, formatShare } from "../format";
 import { collectivesOf, hotRunsOf } from "./summary";
-import { type Held, readTape, type Span, shardsOf, type Tape } from "./tape";
+import { endOf, type Held, readTape, type Span, shardsOf, type Tape } from "./tape";
 import {
   type Box,
   drawTimeline,
@@ -29,6 +29,7 @@ declare global {
 
 const MOST_ROWS = 200;
 const FOLLOW = 1000;
+const MOST_TEXT = 8 << 20;
 
 let text = "";
 let name = "";
@@ -73,7 +74,8 @@ async function fetchMore(): Promise<boolean> {
     return fetchMore();
   }
   cut ||= end === undefined && slice.start > 0;
-  text += slice.text;
+  cut ||= text.length + slice.text.length > MOST_TEXT;
+  text = endOf(text + slice.text, MOST_TEXT);
   [name, end, live] = [slice.name, slice.end, slice.live ?? false];
   return slice.text !== "";
 }
