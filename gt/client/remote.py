@@ -38,7 +38,7 @@ class RemoteConnection:
         self._log = config.instruction_log()
         self._trouble = trouble
         """Says why nobody will ever answer, if that is known."""
-        self._replies: dict[int, Fetched | protocol.Stats | protocol.Layouts] = {}
+        self._replies: dict[int, Fetched | protocol.Stats | protocol.Layouts | protocol.TapeLines] = {}
         self._assembly = Assembly()
         self.sent = self._acked = 0
         self._stats_requests = itertools.count(-1, -1)
@@ -160,6 +160,14 @@ class RemoteConnection:
         assert isinstance(reply, protocol.Layouts)
         return reply
 
+    def get_tape(self, start: int = 0) -> protocol.TapeLines:
+        """Lines of the tape from this number on, as far as the server keeps them, but for this client's."""
+        request = next(self._stats_requests)
+        self._link.send(protocol.GetTape(request, start))
+        reply = self._wait(request)
+        assert isinstance(reply, protocol.TapeLines)
+        return reply
+
     def last(self) -> None:
         """What is sent from now on is the last."""
 
@@ -228,7 +236,7 @@ class RemoteConnection:
             case protocol.Ack(sequence, returned):
                 self._acked = max(self._acked, sequence)
                 self._memory.take_back(returned)
-            case protocol.Stats(request) | protocol.Layouts(request):
+            case protocol.Stats(request) | protocol.Layouts(request) | protocol.TapeLines(request):
                 self._replies[request] = message
             case protocol.Welcome():
                 self._welcome = message

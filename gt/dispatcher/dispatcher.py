@@ -287,6 +287,8 @@ class Dispatcher:
                 # A client that rested has not saved up: it starts level with the others.
                 session.used = max(session.used, min(share.level for share in self._shares.values()))
             session.put(sequence, placed, frames)
+            if laid := session.sharding.laid():
+                self.stream.add("LAYOUT", f"CLIENT {session.name}", session.name, laid)
             return
         self._track(session, instructions)
         if session.lost:

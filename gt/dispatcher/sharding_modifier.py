@@ -7,7 +7,7 @@ Like every stream modifier it is pure: it holds no instruction back, and never s
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +21,7 @@ from gt.dispatcher.tensor_handle import TensorHandle
 from gt.dispatcher.uploads import upload_parts, zeros
 from gt.ops import TABLE, Spec
 from gt.ops.split import Shard, Split
+from gt.transport.describe import Laid
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded, bytes_moved, even
 from gt.transport.modifiers import fresh_id
 from gt.transport.protocol import (
@@ -42,6 +43,8 @@ Stream = Iterator[Any]
 READ_IN_PARTS = 1 << 16
 """From how many bytes on terms are added up in parts before they are read."""
 
+MOST_LAID = 10_000
+"""Of how many tensors the layouts are kept for the tape, while nobody asks."""
 MADE_AGAIN = 1 << 16
 """Up to so many bytes it is cheaper to make random numbers again than to send them."""
 
@@ -76,6 +79,7 @@ class ShardingStreamModifier:
         """How each tensor lies."""
         self.lost: dict[int, str] = {}
         """Tensors that are gone, and why."""
+        self._laid: deque[tuple[int, TensorHandle]] = deque(maxlen=MOST_LAID)
         self._signals: dict[int, Signal] = {}
         self._plans: dict[Any, Plan] = {}
         self._keys: dict[Any, int] = {}
@@ -149,6 +153,15 @@ class ShardingStreamModifier:
             else:
                 del self.tensor_sharded[tensor]
                 self.lost[tensor] = why
+
+    def laid(self) -> list[Laid]:
+        """How the tensors lie that were made since the last time, for the tape."""
+        found = [
+            Laid(tensor, tuple(handle.spec.shape), handle.spec.dtype, handle.home)
+            for tensor, handle in self._laid
+        ]
+        self._laid.clear()
+        return found
 
     def forget(self) -> None:
         """The client is gone: what it had loads nobody any more."""
@@ -318,6 +331,7 @@ class ShardingStreamModifier:
 
     def _keep(self, tensor: int, spec: Spec, placement: Placement) -> TensorHandle:
         handle = self.tensor_sharded[tensor] = TensorHandle("", spec, placement, tensor)
+        self._laid.append((tensor, handle))
         if isinstance(placement.layout, Sharded):
             self._sharded_tensors += 1
             self._sharded_bytes += nbytes(spec)

@@ -327,6 +327,9 @@ class Server:
             case protocol.GetLayout(request, tensor):
                 self._layouts.append((peer, request, tensor))
                 self._answer_layouts()
+            case protocol.GetTape(request, start):
+                found = self.dispatcher.stream.since(start, skip=f"CLIENT {peer.name}")
+                peer.post(protocol.TapeLines(request, *found))
             case protocol.GetStats(request):
                 self._stats.append(_StatsQuestion(peer, request))
             case protocol.Bye():

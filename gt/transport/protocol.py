@@ -290,6 +290,15 @@ class Layouts(msgspec.Struct, frozen=True, tag=15, array_like=True):
     error: str | None = None
 
 
+class TapeLines(msgspec.Struct, frozen=True, tag=17, array_like=True):
+    """Lines of the tape: the number of the first one, and the number that the next one will have."""
+
+    request: int
+    text: str
+    first: int
+    next: int
+
+
 class Stats(msgspec.Struct, frozen=True, tag=14, array_like=True):
     """What every worker has done, by name, and the dispatcher."""
 
@@ -328,6 +337,13 @@ class GetStats(msgspec.Struct, frozen=True, tag=22, array_like=True):
     """Ask for Stats."""
 
     request: int
+
+
+class GetTape(msgspec.Struct, frozen=True, tag=26, array_like=True):
+    """Ask for the lines of the tape from this number on, as far as they are kept."""
+
+    request: int
+    start: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Bye(msgspec.Struct, frozen=True, tag=23, array_like=True):
@@ -448,8 +464,8 @@ class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
     stats: dict[str, Any]
 
 
-FromClient = Hello | Batch | GetStats | GetLayout | FollowLog | Bye
-ToClient = Welcome | Ack | Data | Stats | Layouts | Doors | Refused
+FromClient = Hello | Batch | GetStats | GetLayout | GetTape | FollowLog | Bye
+ToClient = Welcome | Ack | Data | Stats | Layouts | Doors | TapeLines | Refused
 FromWorker = WorkerHello | Done | WorkerStats | Specs | Bye
 ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Mesh | Refused
 

@@ -186,19 +186,7 @@ class Machine:
         moved = max((count for _, count in (*read, *written)), default=0)
         busy = hardware.seconds(engine, ledger.target, elements, moved, slow)
         totals.seconds += busy
-        if ledger.keeping:
-            ledger.instructions.append(
-                {
-                    "call_path": self.path(),
-                    "iterations": self.iterations,
-                    "name": name,
-                    "engine": engine,
-                    "number": ledger.tick,
-                    "reads": tuple(tensor.name for tensor in reads),
-                    "writes": tuple(tensor.name for tensor in writes),
-                    "seconds": busy,
-                }
-            )
+        self.builder.instruction(name, engine, ledger.tick, reads, writes, busy)
         return engine
 
     def use(self, tensor: "Tensor") -> None:

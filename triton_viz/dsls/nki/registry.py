@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from triton_viz.core.columns import Places
+from triton_viz.core.chip import Instruction
+from triton_viz.core.columns import Numbers, Places
 from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Reduce, Scan, Store, Transfer
 from triton_viz.core.grid.affine import Box
 from triton_viz.core.grid.memory import Mask
@@ -60,6 +61,27 @@ class _Accessed(Accessed):
         return places_of(self.pointers, self.mask, self.width, Tensors([anywhere]))
 
 
+def _instruction(
+    builder: Builder,
+    name: str,
+    engine: str,
+    number: int,
+    reads: tuple[Tensor, ...],
+    writes: tuple[Tensor, ...],
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "engine": engine,
+        "number": number,
+        "reads": tuple(tensor.name for tensor in reads),
+        "writes": tuple(tensor.name for tensor in writes),
+        "buffers_read": tuple(t.storage.position for t in reads if t.memory != "HBM"),
+        "buffers_written": tuple(t.storage.position for t in writes if t.memory != "HBM"),
+        "picoseconds": Numbers(1, round(seconds * 1e12)),
+    }
+
+
 def _load(builder: Builder, source: Tensor, mask: np.ndarray | None) -> dict[str, Any]:
     return {"accessed": _Accessed(source, mask)}
 
@@ -107,6 +129,7 @@ def _compute(name: str) -> Adapter:
 
 
 _OPERATIONS: dict[str, tuple[type[Op], Adapter]] = {
+    "instruction": (Instruction, _instruction),
     "load": (Load, _load),
     "store": (Store, _store),
     "atomic": (Atomic, _atomic),
