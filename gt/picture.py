@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gt.tape import Tape
+from gt.tape import EXCHANGES, Tape
 
 WIDTH, LANE, NAMES, AXIS = 1400, 40, 150, 36
 _BACK, _TEXT, _LINE = (255, 255, 255), (27, 31, 38), (223, 227, 232)
+_HOT = (252, 211, 77)
 _FAILED, _ARRIVED = (192, 24, 43), (90, 99, 114)
 _KINDS = {
     "BinaryOp": (180, 71, 8),
@@ -21,8 +22,9 @@ _KINDS = {
     "FreeTensor": (15, 118, 110),
     "ShapeOp": (15, 118, 110),
     "Site": (15, 118, 110),
+    **dict.fromkeys(EXCHANGES, (179, 25, 95)),
 }
-_OTHER = (179, 25, 95)
+_OTHER = (180, 71, 8)
 _PRODUCT = (116, 52, 201)
 _PRODUCTS = frozenset({"matmul", "linear", "bmm", "mm", "addmm", "conv1d", "conv2d", "einsum"})
 
@@ -59,10 +61,15 @@ def draw(tape: Tape) -> np.ndarray:
     for name, top in tops.items():
         picture[top + LANE - 1] = _LINE
         _write(picture, name[:20], 6, top + LANE // 2 - 5)
+    for band in tape.hot_paths:
+        left, right, top = across(band.start), across(band.end), tops[band.worker]
+        picture[top + 1 : top + LANE - 2, left : max(left + 2, right)] = _HOT
+        if not band.complete:
+            picture[top + 1 : top + LANE - 2, max(left, right - 3) : max(left + 3, right)] = _FAILED
     for entry in tape.entries:
         role, _, name = entry.source.partition(" ")
         lane = "dispatcher" if entry.event == "WORKER_SEND" else name if role == "CLIENT" else None
-        if lane is not None:
+        if lane is not None and entry.event != "LAYOUT":
             x, top = across(entry.elapsed), tops[lane]
             picture[top + 12 : top + LANE - 12, x : x + 2] = _ARRIVED
     for span in tape.spans:

@@ -13,6 +13,8 @@ import msgspec
 from gt.dispatcher.instruction_stream import Entry
 
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+EXCHANGES = frozenset({"AllGather", "AllReduce", "AllToAll", "Move", "Reduce", "ReduceScatter", "ShardOp"})
+"""Commands that move parts of tensors between workers, or combine them."""
 QUIET = frozenset({"FreeTensor", "Site"})
 """Commands that only keep books."""
 
@@ -20,6 +22,8 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?)s")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?B)")
 _SUBJECT = re.compile(r"(?:^| )((?:result|tensor_id|site)=\S+)")
 _TENSOR = re.compile(r"=(.+)_(\d+)$")
+_HOT_MARK = re.compile(r"HotPath(Start|End)$")
+_SEQUENCE = re.compile(r"(?:^| )sequence=(\S+)")
 _OP = re.compile(r"(?:^| )op=(\S+)")
 
 
@@ -39,6 +43,18 @@ class Span(msgspec.Struct):
     size: int
     details: str
     failed: str = ""
+    answered: float = 0.0
+    """When the answer came to all that was sent with it."""
+
+
+class HotBand(NamedTuple):
+    """A time in which a worker ran a hot path as one; broken off if the stream went another way."""
+
+    worker: str
+    sequence: str
+    start: float
+    end: float
+    complete: bool
 
 
 class Share(NamedTuple):
@@ -67,6 +83,30 @@ class Tape(msgspec.Struct):
     def workers(self) -> list[str]:
         """Their names, in the order they came."""
         return self._named("WORKER")
+
+    @property
+    def hot_paths(self) -> list[HotBand]:
+        """Where workers ran hot paths. Marks come with the answer to a chunk: a path began when that did."""
+        begins: dict[tuple[str, float], float] = {}
+        for span in self.spans:
+            key = span.worker, span.answered
+            begins[key] = min(begins.get(key, span.start), span.start)
+        last = self.entries[-1].elapsed if self.entries else 0.0
+        bands: list[HotBand] = []
+        open_ones: dict[tuple[str, str], int] = {}
+        for entry in self.entries:
+            mark, found = _HOT_MARK.search(entry.command), _SEQUENCE.search(entry.details)
+            if mark is None or found is None:
+                continue
+            worker, sequence = entry.source.partition(" ")[2], found[1]
+            if mark[1] == "Start":
+                open_ones[worker, sequence] = len(bands)
+                start = begins.get((worker, entry.elapsed), entry.elapsed)
+                bands.append(HotBand(worker, sequence, start, last, complete=False))
+            elif (number := open_ones.pop((worker, sequence), None)) is not None:
+                complete = "complete=False" not in entry.details
+                bands[number] = bands[number]._replace(end=entry.elapsed, complete=complete)
+        return bands
 
     def _named(self, role: str) -> list[str]:
         sources = (entry.source.partition(" ") for entry in self.entries)
@@ -147,7 +187,7 @@ def _spans(entries: list[Entry]) -> list[Span]:
             )  # fmt: skip
             waiting[name, entry.command][about].append(span)
             spans.append(span)
-        elif entry.event == "WORKER_RECV":
+        elif entry.event == "WORKER_RECV" and not _HOT_MARK.search(entry.command):
             kinds = waiting[name, entry.command]
             # An answer that does not say what it is about is that to the oldest of its kind.
             found = kinds.get(about) if about else next((queue for queue in kinds.values() if queue), None)
@@ -179,7 +219,7 @@ def _in_turn(spans: list[Span], answered: dict[int, float], last: float) -> list
         each = (end - begin) / (working or len(together))
         now = begin
         for span in together:
-            span.start = now
+            span.start, span.answered = now, end
             now += each if span.command not in QUIET or not working else 0.0
             span.end = now
         free[first.worker] = end

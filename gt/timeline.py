@@ -1,19 +1,24 @@
-"""A timeline of an instruction log, as a page, a picture or a trace for Perfetto. No server is needed.
+"""A timeline of an instruction log, as a page, a picture or a trace for Perfetto; or of a running server.
 
     GT_INSTRUCTION_LOG=gt.log python train.py
     python -m gt.timeline gt.log -o timeline.html     # one file, opens in any browser, also offline
     python -m gt.timeline gt.log -o timeline.png
     python -m gt.timeline gt.log --perfetto out.json  # for ui.perfetto.dev or chrome://tracing
+    python -m gt.timeline -p 29500                    # a server as it runs, by its port (and --host)
 
-The page is the one that triton_viz serves: its built files are put into one, with the log inside.
+The page is the one that triton_viz serves: its built files are put into one, with the log inside. No server
+is needed for that. A running server is shown live, at an address that is printed; Ctrl-C ends it.
 """
 
 import argparse
-import importlib.util
 import json
 import sys
+import webbrowser
 from pathlib import Path
 
+from gt.client.remote import RemoteConnection
+from gt.errors import GTError
+from gt.live import LivePage, static_files
 from gt.picture import write_png
 from gt.tape import Tape, read_tape
 
@@ -23,10 +28,20 @@ _MICROSECONDS = 1e6
 def main(arguments: list[str] | None = None) -> int:
     """The command's entry point; the result is its exit code."""
     parser = argparse.ArgumentParser(prog="python -m gt.timeline", description="Draw an instruction log.")
-    parser.add_argument("log", help="a file that GT_INSTRUCTION_LOG named")
+    parser.add_argument("log", nargs="?", help="a file that GT_INSTRUCTION_LOG named")
     parser.add_argument("-o", "--output", metavar="FILE", help="a .html or a .png")
     parser.add_argument("--perfetto", metavar="FILE", help="a trace for ui.perfetto.dev")
+    parser.add_argument("--host", default="127.0.0.1", help="where a running server is (default 127.0.0.1)")
+    parser.add_argument("-p", "--port", type=int, help="its port: it is shown live, in place of a log")
+    parser.add_argument("--page-port", type=int, metavar="PORT", help="where the live page is (8001, or any)")
+    parser.add_argument("--no-browser", action="store_true", help="print the live page's address only")
     options = parser.parse_args(arguments)
+    if (options.port is None) == (options.log is None):
+        parser.error("give either an instruction log, or a running server's port with -p")
+    if options.port is not None:
+        if options.output or options.perfetto:
+            parser.error("-o and --perfetto are for a log: run the server with GT_INSTRUCTION_LOG=FILE")
+        return _live(f"{options.host}:{options.port}", options.page_port, not options.no_browser)
     target = None if options.output is None else Path(options.output)
     if target is not None and target.suffix not in (".html", ".png"):
         parser.error(f"{target} is neither a .html nor a .png")
@@ -53,13 +68,32 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _live(address: str, port: int | None, open_browser: bool) -> int:
+    """Show a running server until Ctrl-C."""
+    try:
+        connection = RemoteConnection(address, timeout=5.0)
+    except (OSError, GTError) as error:
+        print(f"gt.timeline: {error}", file=sys.stderr)
+        return 1
+    try:
+        shown = LivePage(connection, port)
+        print(f"gt.timeline: the server at {address}, live at {shown.address} (Ctrl-C stops)", flush=True)
+        if open_browser:
+            webbrowser.open(shown.address)
+        shown.run()
+    except KeyboardInterrupt:
+        pass
+    except (OSError, ValueError) as error:
+        print(f"gt.timeline: {error}", file=sys.stderr)
+        return 1
+    finally:
+        connection.close()
+    return 0
+
+
 def page(name: str, text: str) -> str:
     """The page with a log inside, as one file."""
-    # Found, not imported: the page needs nothing of triton_viz but its files.
-    found = importlib.util.find_spec("triton_viz")
-    if found is None or not found.submodule_search_locations:
-        raise ValueError("the page is part of triton_viz, which is not installed: pip install tapestry")
-    static = Path(found.submodule_search_locations[0]) / "static"
+    static = static_files()
     html = (static / "index.html").read_text()
     assets = static / "assets"
     script, style = (assets / "page.js").read_text(), (assets / "page.css").read_text()
@@ -78,6 +112,22 @@ def perfetto(tape: Tape) -> dict[str, object]:
         role = "worker" if name in tape.workers else "client" if name in tape.clients else ""
         title = f"{role} {name}".strip()
         events.append({"ph": "M", "name": "process_name", "pid": number, "tid": 1, "args": {"name": title}})
+    for band in tape.hot_paths:
+        # On a line of its own: a path is not one of the instructions it holds.
+        took = (band.end - band.start) * _MICROSECONDS
+        what = {
+            "name": "hot path",
+            "cat": "hot",
+            "args": {"sequence": band.sequence, "complete": band.complete},
+        }
+        when = {
+            "ph": "X",
+            "pid": numbers[band.worker],
+            "tid": 2,
+            "ts": band.start * _MICROSECONDS,
+            "dur": took,
+        }
+        events.append({**what, **when})
     for number, span in enumerate(tape.spans):
         common = {"name": span.label, "cat": span.command, "tid": 1}
         arguments = {"client": span.client, "size": span.size, "details": span.details}

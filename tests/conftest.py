@@ -10,9 +10,8 @@ import pytest
 import triton_viz
 from gt.client import Client
 from gt.client import session as session_module
-from gt.client.remote import RemoteConnection
 from gt.server.local import LocalConnection, LocalServer
-from tests.servers import Cluster, cluster
+from tests.servers import Cluster, cluster, connect
 
 # Elsewhere hypothesis looks for new cases every time; in CI the same commit gives the same answer.
 hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI" in os.environ)
@@ -67,7 +66,7 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     """A GT system of its own; `gt.*` uses it. Embedded, once per engine, and over real processes."""
     if request.param == "processes":
         running: Cluster = request.getfixturevalue("pytorch_cluster")
-        client = Client(RemoteConnection(running.address, timeout=20))
+        client = connect(running)
     else:
         client = Client(LocalConnection(LocalServer(request.param)))
     monkeypatch.setattr(session_module, "_current", client)
@@ -99,3 +98,14 @@ def no_launches() -> Iterator[None]:
     triton_viz.clear()
     yield
     triton_viz.launches[:] = before
+
+
+@pytest.fixture(params=["symbolic", "concrete", "one at a time", "threads"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each way to run the sanitizer."""
+    monkeypatch.setattr(
+        triton_viz.config, "sanitizer", "concrete" if request.param == "concrete" else "symbolic"
+    )
+    monkeypatch.setattr(triton_viz.config, "vectorized", request.param != "one at a time")
+    monkeypatch.setattr(triton_viz.config, "num_sms", 4 if request.param == "threads" else 1)
+    return request.param

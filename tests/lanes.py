@@ -10,7 +10,7 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from triton_viz.core.attributes import set_attribute
+from triton_viz.core.attributes import set_attributes
 from triton_viz.core.grid.lanes import Diverged, Lanes, RunOneByOne
 from triton_viz.dsls.triton.flow import Flow
 
@@ -114,15 +114,17 @@ def language(flow: Flow) -> Iterator[None]:
     def types_of(type_: Any, builder: Any) -> Any:
         return type_
 
-    with contextlib.ExitStack() as stack:
-        for name, member in list(vars(tl.tensor).items()):
-            if tl.core.is_builtin(member) and name.startswith("__"):
-                stack.enter_context(set_attribute(tl.tensor, name, with_semantic(member)))
-        stack.enter_context(set_attribute(tl.dtype, "to_ir", types_of))
-        for name, value in {"__bool__": flow.truth, "__index__": flow.index}.items():
-            setattr(tl.tensor, name, lambda self, value=value: value(self))
-            stack.callback(delattr, tl.tensor, name)
-        stack.enter_context(np.errstate(all="ignore"))
+    patches: list[tuple[Any, str, Any]] = [
+        (tl.tensor, name, with_semantic(member))
+        for name, member in vars(tl.tensor).items()
+        if tl.core.is_builtin(member) and name.startswith("__")
+    ]
+    patches += [
+        (tl.dtype, "to_ir", types_of),
+        (tl.tensor, "__bool__", lambda self: flow.truth(self)),
+        (tl.tensor, "__index__", lambda self: flow.index(self)),
+    ]
+    with set_attributes(patches), np.errstate(all="ignore"):
         yield
 
 

@@ -100,6 +100,7 @@ def highlighted(page: Page, tensor: str, colour: str) -> tuple[float, float, flo
             paint.fillStyle = getComputedStyle(document.body).outlineColor;
             paint.fillRect(0, 0, 1, 1);
             const wanted = paint.getImageData(0, 0, 1, 1).data.join();
+            paint.clearRect(0, 0, 1, 1);
             paint.drawImage(canvas, 0, 0);
             const { data, width, height } = paint.getImageData(0, 0, canvas.width, canvas.height);
             let box = null;
@@ -111,6 +112,24 @@ def highlighted(page: Page, tensor: str, colour: str) -> tuple[float, float, flo
                     box = [Math.min(box[0], x), box[1], Math.max(box[2], x), y];
                 }
             return box && [box[0] / width, box[1] / height, (box[2] + 1) / width, (box[3] + 1) / height];
+        }""",
+        colour,
+    )
+
+
+def has_colour(page: Page, selector: str, colour: str) -> bool:
+    """Whether a canvas shows this colour of style.css anywhere."""
+    return page.locator(selector).evaluate(
+        """(canvas, name) => {
+            const paint = canvas.cloneNode().getContext("2d", { willReadFrequently: true });
+            document.body.style.outlineColor = `var(${name})`;
+            paint.fillStyle = getComputedStyle(document.body).outlineColor;
+            paint.fillRect(0, 0, 1, 1);
+            const [wanted] = new Uint32Array(paint.getImageData(0, 0, 1, 1).data.buffer);
+            paint.clearRect(0, 0, 1, 1);
+            paint.drawImage(canvas, 0, 0);
+            const { data } = paint.getImageData(0, 0, canvas.width, canvas.height);
+            return new Uint32Array(data.buffer).includes(wanted);
         }""",
         colour,
     )

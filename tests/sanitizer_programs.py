@@ -2,6 +2,8 @@
 
 from hypothesis import strategies as st
 
+from tests.generating import indented
+
 FAR = 100_000
 """No generated access is further from a tensor's first element than this."""
 
@@ -150,11 +152,6 @@ def bodies(draw: st.DrawFn, depth: int, in_loop: bool) -> list[str]:
         else:
             lines.append(kind)
     return lines
-
-
-def indented(lines: list[str]) -> list[str]:
-    """The same, further to the right."""
-    return ["    " + line for line in lines]
 
 
 def kernels() -> st.SearchStrategy[str]:

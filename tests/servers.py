@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gt.client import Client
+from gt.client.remote import RemoteConnection
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -133,6 +136,11 @@ def cluster(workers: int = 1, engine: str = "numpy") -> Iterator[Cluster]:
         yield running
     finally:
         running.stop()
+
+
+def connect(running: Cluster) -> Client:
+    """Another client of a server."""
+    return Client(RemoteConnection(running.address, timeout=20))
 
 
 def is_alive(pid: int) -> bool:

@@ -4,9 +4,6 @@ A kernel's tensor is a window of a larger one, so that running it is safe wherev
 told of the window only.
 """
 
-import importlib.util
-import itertools
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +12,7 @@ import torch
 from hypothesis import strategies as st
 
 import triton_viz
+from tests.generating import PICK, Scope, bodies, indented, nested
 from triton_viz.clients.sanitizer.symbolic import Analysis, analyze
 from triton_viz.core.client import tensors_in
 from triton_viz.core.data import Access, TensorInfo
@@ -25,21 +23,11 @@ REACH = 1100
 PROGRAMS = 5
 BLOCK = 4
 
-HEAD = """
+HEAD = f"""
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def pick(x, y):
-    if x > y:
-        return x - y
-    for i in range(y & 3):
-        x += i
-        if x > 7:
-            return x
-    return x + y
-
+{PICK}
 
 @triton.jit
 def kernel(x, data, n, BLOCK: tl.constexpr):
@@ -50,11 +38,6 @@ def kernel(x, data, n, BLOCK: tl.constexpr):
     d = tl.load(data + pid)
     v = lane + pid
 """
-
-
-class Scope(NamedTuple):
-    depth: int
-    in_loop: bool
 
 
 def numbers(depth: int = 2) -> st.SearchStrategy[str]:
@@ -103,10 +86,6 @@ def masks() -> st.SearchStrategy[str]:
     )
 
 
-def _indented(lines: list[str]) -> list[str]:
-    return ["    " + line for line in lines]
-
-
 @st.composite
 def accesses(draw: st.DrawFn) -> list[str]:
     """A load or a store."""
@@ -123,15 +102,6 @@ def accesses(draw: st.DrawFn) -> list[str]:
 
 
 @st.composite
-def bodies(draw: st.DrawFn, scope: Scope) -> list[str]:
-    """Statements in a row."""
-    lines: list[str] = []
-    for _ in range(draw(st.integers(1, 3))):
-        lines += draw(statements(scope))
-    return lines
-
-
-@st.composite
 def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
     """One statement, which may hold others."""
     kinds = ["assign", "add", "access", "access", "block", "move"]
@@ -139,8 +109,7 @@ def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
         kinds += ["if", "if", "while", "for", "for", "return", "count"]
     if scope.in_loop:
         kinds += ["break", "continue"]
-    inner = bodies(Scope(scope.depth - 1, scope.in_loop))
-    in_loop = bodies(Scope(scope.depth - 1, True))
+    inner, in_loop = nested(scope, statements)
     match draw(st.sampled_from(kinds)):
         case "assign":
             return [f"{draw(st.sampled_from('ab'))} = {draw(numbers())}"]
@@ -155,9 +124,9 @@ def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
         case "access":
             return draw(accesses())
         case "if":
-            lines = [f"if {draw(conditions())}:", *_indented(draw(inner))]
+            lines = [f"if {draw(conditions())}:", *indented(draw(inner))]
             if draw(st.booleans()):
-                lines += ["else:", *_indented(draw(inner))]
+                lines += ["else:", *indented(draw(inner))]
             return lines
         case "for":
             start = draw(st.sampled_from(["0", "pid", "a & 3", "n"]))
@@ -169,13 +138,13 @@ def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
                 )
             )
             lines = [f"for i in {draw(st.sampled_from(['range', 'tl.range']))}({bounds}):"]
-            return lines + _indented([use, *draw(in_loop)])
+            return lines + indented([use, *draw(in_loop)])
         case "while":
             left = f"left{scope.depth}"  # a loop inside has its own
             lines = [f"{left} = {draw(st.sampled_from(['5', 'n', 'pid', 'pid + 2']))}"]
             condition = draw(st.sampled_from(["", "", f" and {draw(conditions())}"]))
             lines += [f"while {left} > 0{condition}:"]
-            return lines + _indented([f"{left} -= 1", *draw(in_loop)])
+            return lines + indented([f"{left} -= 1", *draw(in_loop)])
         case "count":
             lines = [
                 "at = lane + pid * BLOCK",
@@ -192,25 +161,8 @@ def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
 
 def kernels() -> st.SearchStrategy[str]:
     """The text of a module with a kernel."""
-    body = bodies(Scope(2, False))
-    return body.map(
-        lambda lines: HEAD + "\n".join(_indented([*lines, "tl.store(x + v % 997, a + b)"])) + "\n"
-    )
-
-
-_numbers = itertools.count()
-
-
-def load(text: str, folder: Path) -> Any:
-    """The kernel of a text."""
-    path = folder / f"symbolic{next(_numbers)}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
+    body = bodies(Scope(2, False), statements)
+    return body.map(lambda lines: HEAD + "\n".join(indented([*lines, "tl.store(x + v % 997, a + b)"])) + "\n")
 
 
 class Touched(NamedTuple):

@@ -12,12 +12,7 @@ from gt.client import Client
 from gt.errors import DTypeError, GraphError, ShapeError
 from gt.ops import TABLE
 from tests.samples import SAMPLES, Sample, on_every_system
-from tests.samples.base import BFLOAT16, from_torch, to_torch
-
-
-def is_float(array: np.ndarray) -> bool:
-    return array.dtype.kind == "f" or array.dtype == BFLOAT16
-
+from tests.samples.base import assert_same_gradients, is_float, to_torch
 
 DIFFERENTIABLE = [
     sample
@@ -30,20 +25,8 @@ DIFFERENTIABLE = [
 def test_gradients_agree_with_pytorch(client: Client, sample: Sample):
     ours = [gt.from_numpy(a, requires_grad=is_float(a)) for a in sample.arrays]
     theirs = [to_torch(a).requires_grad_(is_float(a)) for a in sample.arrays]
-
     out, expected = sample.call(*ours), sample.call(*theirs)
-    weights = np.linspace(-1, 1, out.numel()).reshape(out.shape).astype(np.float32)
-    out.backward(gt.from_numpy(weights).to(out.dtype))
-    expected.backward(torch.from_numpy(weights).to(expected.dtype))
-
-    for mine, other in zip(ours, theirs, strict=True):
-        if other.grad is None:
-            assert mine.grad is None
-            continue
-        assert mine.grad is not None
-        assert (mine.grad.shape, mine.grad.dtype) == (mine.shape, mine.dtype)
-        close = {"float16": 4e-3, "bfloat16": 4e-2}.get(mine.dtype, 1e-5)
-        np.testing.assert_allclose(np.asarray(mine.grad), from_torch(other.grad), rtol=close, atol=close)
+    assert_same_gradients(out, ours, expected, theirs)
 
 
 def test_gradient_passes_through_a_cast(client: Client):

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from benchmarks import tv_core
+from benchmarks import gt_collectives, tv_core
 from benchmarks.__main__ import main
 from benchmarks.harness import BENCHMARKS, Benchmark, Goal, cost_at_most, run, seconds_at_most, speed_at_least
 
@@ -29,6 +29,8 @@ SLOW = {f"tv_execute_{kernel}" for kernel in ("softmax", "matmul", "layer_norm")
 @pytest.mark.parametrize("name", sorted(BENCHMARKS.keys() - SLOW))
 def test_each_benchmark_runs_and_reports(name: str, capsys: pytest.CaptureFixture[str], monkeypatch):
     monkeypatch.setattr(tv_core, "KERNELS", ("vector_add", "attention"))
+    monkeypatch.setattr(gt_collectives, "SIZES", (1 << 12, 1 << 20))
+    monkeypatch.setattr(gt_collectives, "WORKERS", (2,))
     assert main([name, "--repeats", "2", "--json"]) == 0
     (result,) = json.loads(capsys.readouterr().out)
     assert result["name"] == name

@@ -1,21 +1,14 @@
 """Control flow over lanes: programs that nobody thought of do at once what each does alone."""
 
-import importlib.util
-import itertools
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.generating import PICK, Scope, bodies, imported, indented, nested
 from tests.lanes import one_by_one, run
-
-
-class Scope(NamedTuple):
-    depth: int
-    in_loop: bool
 
 
 def _expressions(depth: int = 2) -> st.SearchStrategy[str]:
@@ -46,26 +39,13 @@ def _conditions(depth: int = 1) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def _blocks(draw: st.DrawFn, scope: Scope) -> list[str]:
-    lines: list[str] = []
-    for _ in range(draw(st.integers(1, 3))):
-        lines += draw(_statements(scope))
-    return lines
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return ["    " + line for line in lines]
-
-
-@st.composite
 def _statements(draw: st.DrawFn, scope: Scope) -> list[str]:
     kinds = ["assign", "assign", "add", "store", "block", "pair"]
     if scope.depth:
         kinds += ["if", "if", "while", "for", "for", "return"]
     if scope.in_loop:
         kinds += ["break", "continue"]
-    inner = _blocks(Scope(scope.depth - 1, scope.in_loop))
-    in_loop = _blocks(Scope(scope.depth - 1, True))
+    inner, in_loop = nested(scope, _statements)
     match draw(st.sampled_from(kinds)):
         case "assign":
             return [f"{draw(st.sampled_from('ab'))} = {draw(_expressions())}"]
@@ -78,11 +58,11 @@ def _statements(draw: st.DrawFn, scope: Scope) -> list[str]:
         case "store":
             return ["tl.store(log + pid * 64 + at % 64, a + b)", "at += 1"]
         case "if":
-            lines = [f"if {draw(_conditions())}:", *_indented(draw(inner))]
+            lines = [f"if {draw(_conditions())}:", *indented(draw(inner))]
             if draw(st.booleans()):
-                lines += [f"elif {draw(_conditions())}:", *_indented(draw(inner))]
+                lines += [f"elif {draw(_conditions())}:", *indented(draw(inner))]
             if draw(st.booleans()):
-                lines += ["else:", *_indented(draw(inner))]
+                lines += ["else:", *indented(draw(inner))]
             return lines
         case "for":
             start, step = (
@@ -91,12 +71,12 @@ def _statements(draw: st.DrawFn, scope: Scope) -> list[str]:
             )
             bounds = f"{start}, ({draw(_expressions())}) & 7, {step}"
             lines = [f"for i in {draw(st.sampled_from(['range', 'tl.range']))}({bounds}):"]
-            lines += _indented(["a += i", *draw(in_loop)])
+            lines += indented(["a += i", *draw(in_loop)])
             return lines + (["else:", "    b += 1"] if draw(st.booleans()) else [])
         case "while":
             left = f"left{scope.depth}"  # a loop inside has its own
             lines = [f"{left} = 5", f"while {left} > 0 and {draw(_conditions())}:"]
-            lines += _indented([f"{left} -= 1", *draw(in_loop)])
+            lines += indented([f"{left} -= 1", *draw(in_loop)])
             return lines + (["else:", "    a += 1"] if draw(st.booleans()) else [])
         case "return":
             return ["tl.store(out + pid, a)", "return"]
@@ -107,16 +87,7 @@ def _statements(draw: st.DrawFn, scope: Scope) -> list[str]:
 _TEMPLATE = """
 import triton
 import triton.language as tl
-
-@triton.jit
-def pick(x, y):
-    if x > y:
-        return x - y
-    for i in range(y & 3):
-        x += i
-        if x > 7:
-            return x
-    return x + y
+{pick}
 
 @triton.jit
 def kernel(out, log, n, BLOCK: tl.constexpr):
@@ -129,7 +100,6 @@ def kernel(out, log, n, BLOCK: tl.constexpr):
     tl.store(out + pid, a * 31 + b)
     tl.store(log + pid * 64 + 32 + tl.arange(0, BLOCK), v)
 """
-_numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -137,22 +107,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("programs")
 
 
-def _load(source: str, folder: Path) -> Any:
-    path = folder / f"program_{next(_numbers)}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
-
-
 @settings(max_examples=60)
-@given(body=_blocks(Scope(3, False)), n=st.integers(-3, 9))
+@given(body=bodies(Scope(3, False), _statements), n=st.integers(-3, 9))
 def test_any_program_does_at_once_what_it_does_alone(body: list[str], n: int, folder: Path):
-    source = _TEMPLATE.format(body="\n".join(_indented(body)))
-    kernel = _load(source, folder)
+    source = _TEMPLATE.format(pick=PICK, body="\n".join(indented(body)))
+    kernel = imported(source, folder).kernel
     outs = [np.full(6, -1, np.int32) for _ in range(2)]
     logs = [np.full(6 * 64, -1, np.int32) for _ in range(2)]
     result = run(kernel, range(6), outs[0], logs[0], n, BLOCK=4)

@@ -12,12 +12,13 @@ import triton.language as tl
 from tests.corpus import CASES
 from tests.corpus.case import Case
 from tests.corpus.checking import check_agreement, check_outputs
+from tests.corpus.features import OLD_NAMES_ARE_FINE
 from tests.corpus.launching import difference, launch, launch_one_at_a_time, same_records, some_programs
 from tests.programs import run_python
 
 pytestmark = [
     pytest.mark.usefixtures("no_launches"),
-    pytest.mark.filterwarnings("ignore:view is deprecated", "ignore:tl.make_block_ptr is deprecated"),
+    OLD_NAMES_ARE_FINE,
 ]
 
 

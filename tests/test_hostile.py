@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 import gt
-from gt.client import Client
-from gt.client.remote import RemoteConnection
 from gt.dispatcher import Dispatcher
 from gt.errors import ConnectionLost, WorkerError
 from gt.server.local import LocalServer
 from gt.transport import protocol, shared_memory
 from gt.transport.protocol import ArrayData, CreateTensor, GetData, Op
 from tests.programs import run_python
-from tests.servers import Cluster, cluster, eventually, resident_bytes
+from tests.servers import Cluster, cluster, connect, eventually, resident_bytes
 from tests.test_server import HELLO, Stranger
 
 
@@ -28,10 +26,6 @@ from tests.test_server import HELLO, Stranger
 def running() -> Iterator[Cluster]:
     with cluster() as running:
         yield running
-
-
-def connect(running: Cluster) -> Client:
-    return Client(RemoteConnection(running.address, timeout=20))
 
 
 def works(running: Cluster) -> bool:

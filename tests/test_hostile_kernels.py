@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import importlib.util
 import inspect
 import os
 import random
@@ -24,6 +23,7 @@ from triton.runtime.jit import JITFunction
 import triton_viz
 from tests.corpus import hostile
 from tests.corpus.launching import difference
+from tests.generating import module_of
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
 from triton_viz.core.data import Load
 from triton_viz.core.grid import executor
@@ -339,14 +339,10 @@ def test_a_kernel_is_what_it_was_when_it_was_defined_though_its_file_has_changed
     )
     file = tmp_path / "edited.py"
     file.write_text(text)
-    spec = importlib.util.spec_from_file_location("edited", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    five = module_of(file).five
     file.write_text("# more\n# lines\n\n" + text.replace("5", "9"))
     os.utime(file, (1, 1))
     out = torch.zeros(2)
-    traced(module.five)[(2,)](out)
+    traced(five)[(2,)](out)
     assert out.tolist() == [5, 5]
     assert triton_viz.launches[-1].source.endswith("tl.store(out + tl.program_id(0), 5)\n")

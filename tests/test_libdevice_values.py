@@ -1,9 +1,10 @@
-"""Device functions' values: mpmath's, which PyTorch brings along, and at the edges those of C and CUDA."""
+"""Device functions' values: mpmath's, and at the edges those of C and CUDA."""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -11,7 +12,6 @@ import torch
 from tests.device_symbols import EDGES, SIGNATURES
 from triton_viz.dsls.triton import libdevice
 
-mpmath = pytest.importorskip("mpmath")
 mp = mpmath.mp.clone()
 mp.prec = 400
 

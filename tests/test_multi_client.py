@@ -9,19 +9,14 @@ import numpy as np
 import pytest
 
 from gt.client import Client
-from gt.client.remote import RemoteConnection
 from gt.transport.protocol import GetData, Op
-from tests.servers import Cluster, cluster, eventually
+from tests.servers import Cluster, cluster, connect, eventually
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Cluster]:
     with cluster() as running:
         yield running
-
-
-def connect(running: Cluster) -> Client:
-    return Client(RemoteConnection(running.address, timeout=20))
 
 
 def add(client: Client, left: int, right: int) -> int:

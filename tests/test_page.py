@@ -132,6 +132,10 @@ def test_the_keyboard_steps_through_programs_and_ops(address: str, seen: Visit) 
     expect(page.locator("#program-x")).to_have_value("1")
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#program-x")).to_have_value("0")
+    # Also faster than programs come.
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#program-x")).to_have_value("2")
 
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
@@ -261,6 +265,8 @@ def test_text_can_be_read_in_light_and_in_dark(address: str, seen: Visit, scheme
         "--atomic",
         "--dot",
         "--other",
+        "--transfer",
+        "--instruction",
         "--reduce",
         "--issue",
     ]

@@ -312,6 +312,43 @@ def test_two_dimensions_come_first_and_three_on_request_never_edge_on(show) -> N
     expect(canvas).to_have_attribute("data-drawn", re.compile("2d$"))
 
 
+def test_in_three_dimensions_an_op_is_found_in_its_slice_and_approached(show) -> None:
+    page = show("attention", "&program=2,1,0")
+    page.keyboard.press("j")
+    page.keyboard.press("3")
+    canvas = page.locator("canvas[data-tensor=k]")
+    expect(canvas).to_have_attribute("data-drawn", re.compile("3d$"))
+    before = highlighted(page, "k", "--load")
+    assert before is not None
+    box = canvas.bounding_box()
+    assert box is not None
+    x, y = (before[0] + before[2]) / 2 * box["width"], (before[1] + before[3]) / 2 * box["height"]
+    canvas.hover(position={"x": x, "y": y})
+    # The second head, which is the second sheet, seen through the first.
+    expect(page.locator("#tip")).to_have_text(re.compile(r"^k\[1, \d+, \d+\]: touched by this op"))
+    page.mouse.wheel(0, -100)
+    page.mouse.wheel(0, -100)
+    after = highlighted(page, "k", "--load")
+    assert after is not None
+    assert after[2] - after[0] > 1.2 * (before[2] - before[0])
+    canvas.click(position={"x": x, "y": y})
+    expect(page).to_have_url(re.compile("element=k:"))
+    page.get_by_role("button", name="Fit").click()
+    page.wait_for_timeout(100)
+    assert highlighted(page, "k", "--load") == pytest.approx(before, abs=0.02)
+
+
+def test_slices_of_a_tensor_in_space_do_not_reach_into_each_other(show) -> None:
+    page = show("attention", "&program=0,1,0")
+    choose_op(page, 0)
+    page.keyboard.press("3")
+    expect(page.locator("canvas[data-tensor=q]")).to_have_attribute("data-drawn", re.compile("3d$"))
+    box = highlighted(page, "q", "--load")
+    # The first rows of the second sheet: what is marked is one small area, not also the end of the first.
+    assert box is not None
+    assert box[3] - box[1] < 0.3
+
+
 def test_a_dot_shows_its_tiles_in_all_three_tensors_and_how_far_along_k_it_is(show) -> None:
     page = show("matmul", "&program=1,2,0")
     choose_op(page, 5)

@@ -9,6 +9,7 @@ import torch
 import triton_viz
 from tests import corpus
 from tests.corpus.case import Case, launched_with
+from tests.corpus.features import OLD_NAMES_ARE_FINE
 from tests.profiled_kernels import (
     add,
     gather,
@@ -65,7 +66,7 @@ def test_modes_agree_on_every_number(case: str, setting: tuple[str, Any], monkey
     assert profiled(kernel, grid, *args, **constants) == together
 
 
-@pytest.mark.filterwarnings("ignore:view is deprecated")
+@OLD_NAMES_ARE_FINE
 @pytest.mark.parametrize(
     "case", [case for case in corpus.CASES if case.runs][::3], ids=lambda case: case.name
 )

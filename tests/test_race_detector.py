@@ -15,6 +15,7 @@ from tests import corpus
 from tests.catalogue import ENTRIES, RACES
 from tests.catalogue.entry import Entry, given
 from tests.corpus.case import Case, launched_with
+from tests.corpus.features import OLD_NAMES_ARE_FINE
 from tests.programs import ROOT, run_python
 from triton_viz.clients import RaceDetector, report
 from triton_viz.clients.race_detector import race_detector as detector
@@ -72,7 +73,7 @@ def test_a_look_alike_has_no_race(entry: Entry):
 
 
 @by_name([case for n, case in enumerate(corpus.CASES) if n % 9 == 0 and case.runs] + corpus.atomics.CASES)
-@pytest.mark.filterwarnings("ignore:view is deprecated")
+@OLD_NAMES_ARE_FINE
 def test_a_kernel_that_is_right_has_no_race(entry: Case):
     """Some of the corpus, and all of its locks and atomics. Some store one value from many programs."""
     arguments = entry.fresh()

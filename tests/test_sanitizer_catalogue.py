@@ -9,11 +9,6 @@ from tests.catalogue import ENTRIES, RACES
 from tests.catalogue.entry import Entry, given
 from triton_viz.core.data import Issue
 
-try:
-    triton_viz.trace("sanitizer")
-except triton_viz.errors.UnsupportedError:
-    pytest.skip("there is no sanitizer yet", allow_module_level=True)
-
 
 def issues(entry: Entry) -> list[Issue]:
     arguments = entry.arguments()

@@ -6,11 +6,12 @@ import triton_viz
 from tests.corpus import CASES
 from tests.corpus.case import Arguments, Case, launched_with
 from tests.corpus.checking import check_agreement
+from tests.corpus.features import OLD_NAMES_ARE_FINE
 from triton_viz.core.data import Issue
 
 pytestmark = [
     pytest.mark.usefixtures("no_launches"),
-    pytest.mark.filterwarnings("ignore:view is deprecated", "ignore:tl.make_block_ptr is deprecated"),
+    OLD_NAMES_ARE_FINE,
 ]
 
 RUN = [case for case in CASES if case.runs]

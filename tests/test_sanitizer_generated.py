@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 import triton_viz
 from tests import sanitizer_programs as pointers
 from tests import symbolic_programs as programs
+from tests.corpus.features import OLD_NAMES_ARE_FINE
+from tests.generating import imported
 from tests.symbolic_programs import BLOCK, PROGRAMS, REACH, Touched, touched
 from triton_viz.clients.sanitizer import Sanitizer
 from triton_viz.clients.sanitizer.data import Verdict
@@ -21,7 +23,7 @@ from triton_viz.core.data import Issue
 
 pytestmark = [
     pytest.mark.usefixtures("no_launches"),
-    pytest.mark.filterwarnings("ignore:view is deprecated"),
+    OLD_NAMES_ARE_FINE,
 ]
 
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -123,7 +125,7 @@ def data_of(seed: int) -> torch.Tensor:
 def check(text: str, n: int, views: dict[str, str], mode: str, seed: int, reach: int = REACH) -> None:
     """Compare what a sanitizer says of a kernel with what happens."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        kernel = programs.load(text, Path(folder))
+        kernel = imported(text, Path(folder)).kernel
         given = {"data": data_of(seed), "n": n, "BLOCK": BLOCK}
         expected: dict[Found, Share] = {}
         memory = {name: whole(seed, reach) for name in views}

@@ -176,6 +176,16 @@ MISTAKES = [
     ("- a\n- b\n", 1, "a file of signals is a mapping of names"),
     ("a: {shard\nb: 1\n", 2, "this is no YAML"),
     ("a:\n\tshard: 1\n", 2, "this is no YAML"),
+    ("a:\n  shard: {axis: 1.5}\n", 2, "axis is a whole number, and this is 1.5"),
+    ("a:\n  shard: {workers: [0, two]}\n", 2, "workers are numbers, each once"),
+    ("a:\nb: {replicate: true}\n", 1, "the signal 'a' is a mapping of names, and this is None"),
+    ("a:\n  backward: 3\n", 2, "backward is a mapping of names, and this is 3"),
+    ("a:\n  backward:\n    shard: {axis: x}\n", 3, "axis is a whole number, and this is 'x'"),
+    ("a:\n  backward:\n    backward: {replicate: true}\n", 3, "backward has no 'backward' of its own"),
+    ("a: &x\n  backward: *x\n", 2, "backward has no 'backward' of its own"),
+    ("a: {replicate: true}\n---\nb: {replicate: true}\n", 2, "found another document"),
+    ("a: {replicate: true}\nb: \x00\n", 2, "this is no YAML"),
+    ("a: !!python/name:os.system x\n", 1, "makes no sense"),
 ]
 
 
@@ -187,6 +197,22 @@ def test_a_mistake_in_the_file_is_an_error_with_its_line(tmp_path: Path, text: s
         gt.load_config(path)
     assert str(error.value).startswith(f"{path}:{line}: ")
     assert message in str(error.value)
+
+
+def test_a_file_that_is_no_text_is_an_error_with_its_line(tmp_path: Path):
+    path = tmp_path / "signals.yaml"
+    path.write_bytes(b"a: {replicate: true}\nb: \xff\n")
+    with pytest.raises(ConfigError, match=r"signals.yaml:2: this is no YAML: it is not in UTF-8"):
+        gt.load_config(path)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n"])
+def test_an_empty_file_has_no_signals(tmp_path: Path, text: str):
+    path = tmp_path / "signals.yaml"
+    path.write_text(text)
+    assert gt.load_config(path) == {}
+    with pytest.raises(ConfigError, match="no signal is called 'layer1': there are none"):
+        gt.signal.enter("layer1")
 
 
 def test_an_unknown_signal_is_an_error_that_suggests_one(signals: Path):

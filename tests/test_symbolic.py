@@ -16,6 +16,8 @@ from tests import symbolic_kernels as kernels
 from tests import symbolic_programs as programs
 from tests.corpus import CASES
 from tests.corpus.case import Case, launched_with
+from tests.corpus.features import OLD_NAMES_ARE_FINE
+from tests.generating import imported
 from tests.symbolic_programs import BLOCK, PROGRAMS, REACH, analyzed, check, memory, touched
 from triton_viz.clients.sanitizer.symbolic import Analysis
 from triton_viz.dsls.triton.run import normalize_grid
@@ -23,7 +25,7 @@ from triton_viz.dsls.triton.wrappers import Call, bind
 
 pytestmark = [
     pytest.mark.usefixtures("no_launches"),
-    pytest.mark.filterwarnings("ignore:view is deprecated"),
+    OLD_NAMES_ARE_FINE,
 ]
 
 N = 30
@@ -118,7 +120,7 @@ def test_of_generated_kernels_nothing_is_said_that_does_not_happen(
     text: str, n: int, window: tuple[int, int]
 ):
     with tempfile.TemporaryDirectory() as folder:
-        kernel = programs.load(text, Path(folder))
+        kernel = imported(text, Path(folder)).kernel
         x, data = memory()
         arguments = {"x": x, "data": data, "n": n, "BLOCK": BLOCK}
         analysis = analyzed(kernel, (PROGRAMS,), arguments, x=window)

@@ -13,8 +13,10 @@ import pytest
 from gt import timeline, top
 from gt.client import Client
 from gt.client.remote import RemoteConnection
+from gt.dispatcher.instruction_stream import InstructionStream
 from gt.picture import draw
 from gt.tape import read_line, read_tape
+from gt.transport.protocol import Site
 from tests.programs import ROOT, run_python
 from tests.servers import Cluster
 
@@ -80,6 +82,63 @@ def test_what_is_no_line_of_a_tape_is_counted_and_left_out(line: str):
     assert (len(tape.entries), tape.unread) == (3, bool(line))
 
 
+def test_the_lines_that_are_kept_come_in_pieces():
+    stream = InstructionStream()
+    for client in ("c1", "watcher", "c2"):
+        stream.add("CONNECT", f"CLIENT {client}", client)
+        stream.add("RECV", f"CLIENT {client}", client, [Site(1, "here"), Site(2, "there")])
+    text, first, end = stream.since(0, skip="CLIENT watcher")
+    lines = [read_line(line) for line in text.splitlines()]
+    assert [line.sequence for line in lines if line] == [0, 1, 2, 6, 7, 8]
+    assert (first, end) == (0, 9)
+    assert stream.since(end) == ("", 9, 9)
+    assert stream.since(10**9) == ("", 9, 9)
+    # A small piece is one that passed together; the next begins where it ends.
+    text, first, end = stream.since(1, most=1)
+    assert ([line.split("|")[1].strip() for line in text.splitlines()], first, end) == (
+        ["#0001", "#0002"],
+        1,
+        3,
+    )
+
+
+def test_the_oldest_lines_are_not_kept():
+    stream = InstructionStream()
+    for _ in range(30):
+        stream.add("RECV", "CLIENT c1", "c1", [Site(1, "here")] * 1000)
+    _, first, end = stream.since(0, most=1)
+    assert first > 0
+    assert end == first + 1000
+
+
+HOT = """\
+1.000s | #0001 | WORKER_SEND  | WORKER w0 | WorkerBinaryOp     | 1B | result=c1_2 op=add
+1.000s | #0002 | WORKER_SEND  | WORKER w0 | WorkerBinaryOp     | 1B | result=c1_3 op=mul
+1.010s | #0003 | WORKER_RECV  | WORKER w0 | WorkerHotPathStart | 0B | sequence=ab12 success=True
+1.010s | #0004 | WORKER_RECV  | WORKER w0 | WorkerHotPathEnd   | 0B | sequence=ab12 complete=True success=True
+1.010s | #0005 | WORKER_RECV  | WORKER w0 | WorkerHotPathStart | 0B | sequence=cd34 success=True
+1.010s | #0006 | WORKER_RECV  | WORKER w0 | WorkerBinaryOp     | 0B | result=c1_2 success=True
+1.010s | #0007 | WORKER_RECV  | WORKER w0 | WorkerBinaryOp     | 0B | result=c1_3 success=True
+1.020s | #0008 | WORKER_RECV  | WORKER w0 | WorkerHotPathEnd   | 0B | sequence=cd34 complete=False
+1.030s | #0009 | WORKER_RECV  | WORKER w0 | WorkerHotPathStart | 0B | sequence=ab12 success=True
+"""
+
+
+def test_hot_paths_begin_with_the_chunk_that_they_came_with(tmp_path: Path):
+    tape = read_tape(HOT.splitlines())
+    assert len(tape.spans) == 2
+    assert tape.hot_paths == [
+        ("w0", "ab12", 1.0, 1.01, True),
+        ("w0", "cd34", 1.0, 1.02, False),
+        ("w0", "ab12", 1.03, 1.03, False),
+    ]
+    assert (draw(tape) == (252, 211, 77)).all(axis=-1).any()
+    (tmp_path / "hot.log").write_text(HOT)
+    assert timeline.main([str(tmp_path / "hot.log"), "--perfetto", str(tmp_path / "out.json")]) == 0
+    events = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
+    assert [e["args"]["sequence"] for e in events if e["name"] == "hot path"] == ["ab12", "cd34", "ab12"]
+
+
 def test_a_bar_in_an_error_is_part_of_the_error():
     failed = SEED.replace("success=True", "FAILED it | broke")
     assert read_tape(failed.splitlines()).spans[0].failed == "it | broke"
@@ -137,6 +196,8 @@ def test_perfetto_gets_spans_and_arrows(log: Path, tmp_path: Path):
         (["empty.log", "-o", "x.html"], 1, "empty.log holds no line of an instruction log"),
         (["empty.log", "-o", "x.pdf"], 2, "x.pdf is neither a .html nor a .png"),
         (["empty.log"], 2, "nothing to write: give -o FILE.html"),
+        ([], 2, "give either an instruction log, or a running server's port with -p"),
+        (["-p", "1", "-o", "x.html"], 2, "-o and --perfetto are for a log"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(arguments, status, message, tmp_path, monkeypatch, capsys):

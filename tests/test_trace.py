@@ -1,6 +1,5 @@
 """Tracing: kernels compute what they should, records say what they did, and nothing stays patched."""
 
-import inspect
 import threading
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import triton_viz
 from examples import matmul
 from tests import kernels
 from tests.programs import run_python
+from tests.watching import line_of
 from triton_viz.clients import Tracer
 from triton_viz.core.client import Client, ClientManager, ForLoopCallbacks, OpCallbacks
 from triton_viz.core.data import Access, Atomic, Dot, Launch, Load, Op, Store
@@ -25,13 +25,6 @@ from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.errors import AccessError, KernelError, UnsupportedError
 
 pytestmark = pytest.mark.usefixtures("no_launches")
-
-
-def line_of(kernel: JITFunction, text: str) -> int:
-    """The line of a kernel's source that holds this text."""
-    lines, first = inspect.getsourcelines(kernel.fn)
-    (found,) = [first + n for n, line in enumerate(lines) if text in line]
-    return found
 
 
 def ops_of(launch: Launch) -> list[Op]:

@@ -58,7 +58,7 @@ def test_data_holds_the_selected_program_only(api: FlaskClient):
     data = api.get("/api/data?program=3,0,0").get_json()
     assert data["program"] == [3, 0, 0]
     assert [op["type"] for op in data["visualization_data"]] == ["Load", "Load", "Store"]
-    assert (data["first"], data["total"], data["sbuf"]) == (0, 3, [])
+    assert (data["first"], data["total"], data["sbuf"]) == (0, 3, 0)
     store = data["visualization_data"][-1]
     assert (store["tensor"], store["touched"], store["masked"], store["bytes"]) == ("out", 4, 28, 16)
     line = data["source"]["lines"][store["line"] - data["source"]["first_line"]]
@@ -341,7 +341,7 @@ def test_issues_lead_to_their_program_line_and_element(api: FlaskClient):
 
 def test_the_profile_is_the_profilers_report_or_nothing(api: FlaskClient):
     vector_add.run()
-    assert api.get("/api/profile").get_json() == {"report": None, "device": None}
+    assert api.get("/api/profile").get_json() == {"report": None, "device": None, "chip": None}
     triton_viz.trace("profiler")(kernels.add)[(2,)](torch.ones(8), torch.ones(8), torch.ones(8), 8, BLOCK=4)
     found = api.get("/api/profile").get_json()
     assert (found["report"]["loaded"], found["report"]["stored"]) == (64, 32)
@@ -407,6 +407,16 @@ def test_every_payload_is_in_the_pages_glossary():
         assert f"`{name}`" in glossary or f".{name}`" in glossary, name
 
 
+BY_LAUNCH = (
+    *("data", "sbuf", "traffic", "lines", "histogram", "tensor", "element", "programs", "issues", "profile"),
+)
+
+
+def test_every_endpoint_is_among_those_asked_for_nonsense():
+    without_launch = {"/api/op_code"}
+    assert {f"/api/{name}" for name in BY_LAUNCH} | without_launch == set(interface.ENDPOINTS)
+
+
 @pytest.mark.parametrize(
     ("url", "status", "message"),
     [
@@ -435,6 +445,15 @@ def test_every_payload_is_in_the_pages_glossary():
         ("/api/element?tensor=x&element=100", 400, "from 0 to 99"),
         ("/api/programs?metric=beauty&columns=1&across=1&down=1", 400, "metric is one of bytes"),
         ("/api/tape", 404, "triton_viz.launch(tape=FILE)"),
+        *((f"/api/{name}?tensor=x&launch=x", 404, "There is no launch x") for name in BY_LAUNCH),
+        ("/api/sbuf?program=0", 400, "three numbers"),
+        ("/api/tensor?tensor=x&columns=1&across=1&down=1&until=a", 400, "until is a whole number, not 'a'"),
+        ("/api/histogram?uuid=%00", 404, "There is no op"),
+        ("/api/tape?start=x", 404, "triton_viz.launch(tape=FILE)"),
+        ("/assets/../../errors.py", 404, ""),
+        ("/assets/%2e%2e/%2e%2e/errors.py", 404, ""),
+        ("/..%2f..%2fpyproject.toml", 404, ""),
+        ("//etc/passwd", 400, ""),
         ("/api/nothing", 404, ""),
         ("/../pyproject.toml", 404, ""),
         ("/%2e%2e/pyproject.toml", 404, ""),

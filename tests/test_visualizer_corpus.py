@@ -9,12 +9,13 @@ from flask.testing import FlaskClient
 import triton_viz
 from tests.corpus import CASES
 from tests.corpus.case import Case, launched_with
+from tests.corpus.features import OLD_NAMES_ARE_FINE
 from tests.test_visualizer import api, marks
 from triton_viz.core.data import Access, Launch, TensorInfo
 from triton_viz.visualizer.interface import create_app
 
 __all__ = ["api", "create_app"]
-pytestmark = [pytest.mark.usefixtures("no_launches"), pytest.mark.filterwarnings("ignore:view is deprecated")]
+pytestmark = [pytest.mark.usefixtures("no_launches"), OLD_NAMES_ARE_FINE]
 EACH = 4
 """One case in so many; all of them pass too, and take four times as long."""
 SAMPLE = [case for case in CASES if case.runs and "loud" not in case.name][::EACH]

@@ -7,6 +7,7 @@ Traces real kernels and a real training run, serves them, and photographs the pa
 """
 
 import argparse
+import base64
 import contextlib
 import os
 import struct
@@ -21,7 +22,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, Python looks only into tools/
 
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
 from playwright.sync_api import Page  # noqa: E402
 
 import triton_viz  # noqa: E402
@@ -29,13 +33,44 @@ from benchmarks.kernels import WORKLOADS  # noqa: E402
 from examples import matmul  # noqa: E402
 from tests import kernels  # noqa: E402
 from tests.browser import chromium, find_chromium, visit  # noqa: E402
-from tests.test_timeline import TRAINING  # noqa: E402
+from tests.nki_kernels import modern  # noqa: E402
+from tests.test_nki_kernels import CASES  # noqa: E402
+from tests.test_page_sharded import MODEL  # noqa: E402
 from triton_viz.visualizer.interface import PageServer  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 SCHEMES = ("light", "dark")
 SIZE = {"width": 1280, "height": 800}
 Act = Callable[[Page], None]
+PIXELS = """async (png) => {
+    const bytes = Uint8Array.from(atob(png), (letter) => letter.charCodeAt(0));
+    const image = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+    const paint = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    paint.drawImage(image, 0, 0);
+    const { data } = paint.getImageData(0, 0, image.width, image.height);
+    let text = "";
+    const step = 32768;
+    for (let at = 0; at < data.length; at += step)
+        text += String.fromCharCode(...data.subarray(at, at + step));
+    return btoa(text);
+}"""
+"""A picture's pixels: the browser has taken it, and can read it."""
+
+
+@triton.jit
+def soften(image, out, rows, columns, TILE: tl.constexpr, EDGE: tl.constexpr):
+    """Each tile reads an edge of its neighbours', so that programs overlap."""
+    size: tl.constexpr = TILE - 2 * EDGE
+    i = tl.program_id(0) * size - EDGE + tl.arange(0, TILE)[:, None]
+    j = tl.program_id(1) * size - EDGE + tl.arange(0, TILE)[None, :]
+    inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
+    block = tl.load(image + i * columns + j, inside, 0.0)
+    around = tl.sum(block) / (TILE * TILE)
+    own_i = tl.program_id(0) * size + tl.arange(0, TILE)[:, None]
+    own_j = tl.program_id(1) * size + tl.arange(0, TILE)[None, :]
+    own = (tl.arange(0, TILE)[:, None] < size) & (tl.arange(0, TILE)[None, :] < size)
+    own &= (own_i < rows) & (own_j < columns)
+    tl.store(out + own_i * columns + own_j, 0.5 * block + 0.5 * around, own)
 
 
 def press(*keys: str) -> Act:
@@ -69,20 +104,30 @@ def trace() -> dict[str, int]:
     unmasked = triton_viz.trace(["tracer", "sanitizer", "race_detector"])(kernels.add_unmasked)
     unmasked[(16,)](x, y, out, 1000, BLOCK=64)
     ids["unmasked"] = triton_viz.launches[-1].id
+    image = torch.randn(60, 84)
+    traced = triton_viz.trace(["tracer", "profiler"])(soften)
+    traced[(5, 7)](image, torch.zeros(60, 84), 60, 84, TILE=16, EDGE=2)
+    ids["soften"] = triton_viz.launches[-1].id
+    case = next(case for case in CASES if case.kernel == "attention")
+    triton_viz.trace(["tracer", "profiler"], backend="nki")(modern.attention)(*case.arguments)
+    ids["chip"] = triton_viz.launches[-1].id
     return ids
 
 
 def record_tape(folder: Path) -> Path:
-    """The instruction log of a model that is trained on two workers."""
+    """The instruction log of a model that is trained on two workers, its tensors split over both."""
     log = folder / "gt.log"
     environment = {**os.environ, "GT_INSTRUCTION_LOG": str(log), "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", TRAINING], check=True, cwd=folder, env=environment)
+    program = MODEL.format(start='gt.init(workers=2, engine="numpy", shard_threshold=64)', steps=8)
+    subprocess.run(
+        [sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL, cwd=folder, env=environment
+    )
     return log
 
 
 def views(ids: dict[str, int]) -> dict[str, tuple[str, Act]]:
     """Each picture's address, and what to do there."""
-    matmul, attention, unmasked = (ids[name] for name in ("matmul", "attention", "unmasked"))
+    matmul, attention, unmasked, chip = (ids[name] for name in ("matmul", "attention", "unmasked", "chip"))
     at = f"#launch={matmul}&program=2,3,0"
 
     def late(page: Page) -> None:
@@ -92,16 +137,22 @@ def views(ids: dict[str, int]) -> dict[str, tuple[str, Act]]:
         for _ in range(4):
             page.mouse.wheel(0, -100)
         page.wait_for_timeout(200)
-        page.mouse.click(box["x"] + box["width"] * 0.35, box["y"] + 110)
+        for part in range(30, 90):
+            page.mouse.click(box["x"] + box["width"] * part / 100, box["y"] + 110)
+            if "took about" in page.locator("#instruction").inner_text():
+                break
 
     return {
         "kernel": (at, press("i", "j", "j")),
         "values": (f"{at}&element=a:3400", press("v")),
-        "coverage": (f"#launch={attention}&program=2,1,0", press("a")),
+        "coverage": (f"#launch={ids['soften']}&program=2,3,0", press("a")),
         "solid": (f"#launch={attention}&program=2,1,0", press("j", "3")),
         "profile": (f"#view=profile&launch={matmul}", nothing),
         "issues": (f"#view=issues&launch={unmasked}", nothing),
+        "chip": (f"#launch={chip}", press(*["j"] * 14)),
+        "engines": (f"#view=profile&launch={chip}", nothing),
         "cluster": ("#view=cluster", late),
+        "help": (at, press("?")),
     }
 
 
@@ -126,28 +177,45 @@ def main() -> None:
             for name, (place, act) in shown.items():
                 with visit(browser, viewport=SIZE, color_scheme=scheme) as seen:
                     seen.page.goto(server.address + place)
-                    seen.page.wait_for_timeout(500)
+                    seen.page.wait_for_timeout(1000)
                     act(seen.page)
-                    seen.page.wait_for_timeout(500)
+                    seen.page.wait_for_timeout(1500)
                     seen.page.mouse.move(0, 0)
                     path = folder / f"page-{name}-{scheme}.png"
-                    path.write_bytes(smaller(seen.page.screenshot()))
+                    path.write_bytes(smaller(seen.page, seen.page.screenshot()))
                     print(f"{path.name}: {path.stat().st_size // 1000} kB {' '.join(seen.errors)}")
 
 
-def smaller(png: bytes) -> bytes:
-    """A screenshot packed as tightly as zlib can: Chromium does not try."""
-    chunks, at = [], 8
-    while at < len(png):
-        (length,) = struct.unpack(">I", png[at : at + 4])
-        chunks.append((png[at + 4 : at + 8], png[at + 8 : at + 8 + length]))
-        at += 12 + length
-    packed = zlib.compress(zlib.decompress(b"".join(data for kind, data in chunks if kind == b"IDAT")), 9)
-    kept = [chunk for chunk in chunks if chunk[0] not in (b"IDAT", b"IEND")]
-    kept += [(b"IDAT", packed), (b"IEND", b"")]
+def smaller(page: Page, png: bytes) -> bytes:
+    """A screenshot with 256 colours, a byte for each pixel: a third of the size, and looks the same."""
+    encoded = page.evaluate(PIXELS, base64.b64encode(png).decode())
+    width, height = struct.unpack(">II", png[16:24])
+    pixels = np.frombuffer(base64.b64decode(encoded), np.uint8).reshape(height * width, 4)[:, :3]
+    packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+    colours, which, counts = np.unique(packed, return_inverse=True, return_counts=True)
+    shades = np.stack([colours >> 16 & 255, colours >> 8 & 255, colours & 255], axis=1).astype(np.int32)
+    palette = shades[np.argsort(-counts)[:128]]
+    # Small areas of a colour of their own, such as a legend's, would be lost among the shades of letters.
+    far = ((shades[:, None] - palette) ** 2).sum(axis=2).min(axis=1)
+    for _ in range(min(128, len(shades) - len(palette))):
+        one = shades[int((far * np.sqrt(counts)).argmax())]
+        palette = np.concatenate([palette, one[None]])
+        far = np.minimum(far, ((shades - one) ** 2).sum(axis=1))
+    nearest = np.concatenate(
+        [((part[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1) for part in np.array_split(shades, 64)]
+    )
+    rows = nearest[which].astype(np.uint8).reshape(height, width)
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), rows], axis=1).tobytes()
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    chunks = (
+        (b"IHDR", header),
+        (b"PLTE", palette.astype(np.uint8).tobytes()),
+        (b"IDAT", zlib.compress(lines, 9)),
+        (b"IEND", b""),
+    )
     return png[:8] + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in kept
+        for kind, data in chunks
     )
 
 

@@ -3,10 +3,12 @@
 import type { Op } from "../src/types";
 import { atomic } from "./atomic";
 import { dot } from "./dot";
+import { instruction } from "./instruction";
 import { load } from "./load";
 import { combineRenderer } from "./reduce";
 import type { Renderer } from "./renderer";
 import { store } from "./store";
+import { transfer } from "./transfer";
 import { unknown } from "./unknown";
 
 // Each renderer knows the payload of its own type; from here on they are all alike.
@@ -17,6 +19,8 @@ const RENDERERS = new Map<string, Renderer>([
   ["Dot", dot as Renderer],
   ["Reduce", combineRenderer("over")],
   ["Scan", combineRenderer("along")],
+  ["Transfer", transfer],
+  ["Instruction", instruction],
 ]);
 
 /** The renderer of an op's type, or the one that shows any. */

@@ -10,6 +10,7 @@ import type {
   OpCode,
   Profile,
   ProgramData,
+  SbufTimeline,
   TapeSlice,
   TrafficTable,
 } from "./payloads";
@@ -52,6 +53,7 @@ export const api = {
   launches: () => getJson<LaunchList>("launches", {}),
   program: (launch: number, program: Program, first?: number) =>
     getJson<ProgramData>("data", { launch, program, first }),
+  sbuf: (launch: number, program: Program) => getJson<SbufTimeline>("sbuf", { launch, program }),
   traffic: (launch: number) => getJson<TrafficTable>("traffic", { launch }),
   lines: (launch: number) => getJson<LineTable>("lines", { launch }),
   code: (uuid: string) => getJson<OpCode>("op_code", { uuid }),

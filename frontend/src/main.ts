@@ -1,7 +1,13 @@
 // The page: fetches what the address names, shows it, and keeps the address up to date.
 
 import "./style.css";
+import "./kernel.css";
+import "./tensors.css";
+import "./report.css";
+import "./cluster/cluster.css";
+import "./small.css";
 import { ApiError, api } from "./api";
+import { chipPanel } from "./chip/panel";
 import { showCluster } from "./cluster/view";
 import { byId, make } from "./dom";
 import { showIssues } from "./issues";
@@ -28,6 +34,7 @@ let view: ViewName = "kernel";
 let data: ProgramData | undefined;
 let selected: Op | undefined;
 let focus: Focus | undefined;
+let heading: Program | undefined;
 let latest = 0;
 let playing: ReturnType<typeof setInterval> | undefined;
 
@@ -36,6 +43,9 @@ const actions: Actions = {
   chooseOp(op) {
     pause();
     select(op);
+  },
+  pointAt(line) {
+    for (const panel of panels) panel.point?.(line);
   },
   goTo(place) {
     const focused = "focus" in place ? place.focus : focus;
@@ -53,7 +63,14 @@ const actions: Actions = {
   },
 };
 const tensors = tensorsPanel(actions);
-const panels: Panel[] = [sourcePanel(actions), programsPanel(actions), opsPanel(actions), tensors];
+// The chip first: whether it is shown decides how much room the tensors have.
+const panels: Panel[] = [
+  chipPanel(actions),
+  sourcePanel(actions),
+  programsPanel(actions),
+  opsPanel(actions),
+  tensors,
+];
 
 /** Asks for the launches anew, and shows the place in the address. */
 async function start() {
@@ -104,10 +121,12 @@ async function visit(place: Place, line?: number) {
     }
   } catch (error) {
     if (ticket === latest) explain(error);
+    heading = undefined;
     return;
   }
   // Somebody who steps quickly asks for the next program before this one came.
   if (ticket !== latest) return;
+  heading = undefined;
   const before = data?.launch.id === launch && selected ? data.visualization_data.indexOf(selected) : 0;
   if (data?.launch.id !== launch) pause();
   data = fetched;
@@ -180,6 +199,7 @@ function explain(error: unknown) {
   if (!(error instanceof ApiError)) throw error;
   pause();
   if (error.gone) return say("The server is gone", `${error.message} Start it again, then try again here.`);
+  if (view === "cluster") return say("The cluster cannot be shown", error.message);
   say("There is nothing at this address", `${error.message} Another launch may be in the list above.`);
 }
 
@@ -192,9 +212,12 @@ function say(title: string, text: string) {
 
 function stepProgram(by: number) {
   if (!data) return;
-  const position = positionOf(data.launch.grid, data.program) + by;
+  // Keys come faster than programs: a step starts where the last one leads.
+  const position = positionOf(data.launch.grid, heading ?? data.program) + by;
   if (position < 0 || position >= countOf(data.launch.grid)) return;
-  actions.chooseProgram(programAt(data.launch.grid, position));
+  const to = programAt(data.launch.grid, position);
+  actions.chooseProgram(to);
+  heading = to;
 }
 
 /** Selects an op by its number, and fetches it first if it must. */

@@ -131,7 +131,11 @@ export function programMap(
     event.stopPropagation();
     const grid = launch.grid;
     const to = current.map((index, axis) => index + (step[axis] ?? 0)) as Program;
-    if (to.every((index, axis) => index >= 0 && index < (grid[axis] ?? 1))) choose(to);
+    if (!to.every((index, axis) => index >= 0 && index < (grid[axis] ?? 1))) return;
+    // Marked at once: the next key may come before the program does.
+    current = to;
+    paint();
+    choose(to);
   };
   return {
     /** Draws a launch; its numbers are fetched if they are not here. */

@@ -105,7 +105,13 @@ function loopsOf(op: Op, ops: Op[]): HTMLElement {
       .map((o) => o.iterations[depth]?.[1]);
     return make("span", "loop-at", `line ${line}: iteration ${index + 1} of ${new Set(indices).size}`);
   });
-  return make("span", "loops", ...loops);
+  return make("span", "loops", ...engineOf(op), ...loops);
+}
+
+/** Which instruction of which engine an op is part of, on a chip that has engines. */
+function engineOf(op: Op): HTMLElement[] {
+  const { instruction, engine, time } = op.fields;
+  return engine ? [make("span", "loop-at", `${time}: ${instruction} on the ${engine} engine`)] : [];
 }
 
 function chip(op: Op): HTMLElement {

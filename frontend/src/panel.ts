@@ -7,6 +7,8 @@ import type { Op, Program } from "./types";
 export interface Panel {
   show(data: ProgramData): void;
   select?(op: Op | undefined): void;
+  /** Points at a line of the kernel, which may have no op. */
+  point?(line: number): void;
 }
 
 /** An element of a tensor that is pointed at. */
@@ -19,6 +21,8 @@ export interface Focus {
 export interface Actions {
   chooseProgram(program: Program): void;
   chooseOp(op: Op | undefined): void;
+  /** Shows a line of the kernel, besides the selected op's. */
+  pointAt(line: number): void;
   /** Shows the kernel at a program, an op (or any op of a line) and an element of it. */
   goTo(place: { program?: Program; op?: string; line?: number; focus?: Focus }): void;
 }

@@ -86,13 +86,6 @@ export interface OpPayload {
   fields: Record<string, unknown>;
 }
 
-/** A change in the use of NKI's scratch buffer. No backend emits any yet. */
-export interface SbufEvent {
-  op: string;
-  time: number;
-  bytes: number;
-}
-
 /** One program of one launch: the first thing that the page asks for. */
 export interface ProgramData {
   launch: LaunchSummary;
@@ -103,7 +96,37 @@ export interface ProgramData {
   visualization_data: (AccessPayload | DotPayload | OpPayload)[];
   first: number;
   total: number;
-  sbuf: SbufEvent[];
+  sbuf: number;
+}
+
+/** A memory on the chip, in bytes of each partition. */
+export interface SbufMemory {
+  memory: string;
+  capacity: number;
+  peak: number;
+  peak_at: number;
+}
+
+/** A buffer on the chip, from the first instruction of its program that uses it to the last. */
+export interface SbufBuffer {
+  memory: string;
+  name: string;
+  shape: number[];
+  dtype: string;
+  partitions: number;
+  bytes_per_partition: number;
+  start: number;
+  end: number;
+  path: SitePayload[];
+  iterations: [number, number][];
+}
+
+/** How one program used the memories on the chip. */
+export interface SbufTimeline {
+  memories: SbufMemory[];
+  events: SbufBuffer[];
+  total: number;
+  instructions: number;
 }
 
 /** What all programs together moved between one tensor and the kernel. */
@@ -396,10 +419,49 @@ export interface DeviceRoof {
   bandwidth: number;
 }
 
-/** The profiler's report; None if the launch was not profiled. */
+/** What one engine did, over all programs. */
+export interface EngineWork {
+  engine: string;
+  instructions: number;
+  seconds: number;
+  occupancy: number;
+  flops: number;
+}
+
+/** What went from one memory to another, over all programs. */
+export interface Move {
+  source: string;
+  destination: string;
+  bytes: number;
+}
+
+/** What instructions read from and wrote to a memory, and how much of it was in use at most. */
+export interface MemoryUse {
+  memory: string;
+  read: number;
+  written: number;
+  peak: number;
+  capacity: number;
+}
+
+/** What each engine and each memory of the chip did, over all programs. */
+export interface ChipReport {
+  target: string;
+  engines: EngineWork[];
+  moves: Move[];
+  memories: MemoryUse[];
+  flops: number;
+  hbm_bytes: number;
+  intensity: number;
+  bound: string;
+  seconds: number;
+}
+
+/** The profiler's report; None if the launch was not profiled. `chip` is there if the backend counts. */
 export interface Profile {
   report: KernelReport | null;
   device: DeviceRoof | null;
+  chip: ChipReport | null;
 }
 
 /** A piece of GT's instruction log, whole lines only. */
@@ -409,6 +471,7 @@ export interface TapeSlice {
   start: number;
   end: number;
   size: number;
+  live: boolean;
 }
 
 /** Any answer that is not a success. */

@@ -5,7 +5,7 @@ import { byId, empty, make, plural, table } from "./dom";
 import { formatBytes, formatSeconds, formatShare, formatShort } from "./format";
 import { METRICS, programMap } from "./map";
 import type { Actions } from "./panel";
-import type { KernelReport, Profile, ProgramData, Traffic } from "./payloads";
+import type { ChipReport, KernelReport, Profile, ProgramData, Traffic } from "./payloads";
 import { roofline } from "./roofline";
 import type { Program } from "./types";
 
@@ -18,9 +18,11 @@ export async function showProfile(data: ProgramData, actions: Actions) {
   delete byId("profile-parts").dataset.launch;
   const [{ analysis }, profile] = await Promise.all([api.traffic(launch.id), api.profile(launch.id)]);
   const report = profile.report;
-  byId("profile-summary").replaceChildren(...(report ? summary(report) : [notProfiled()]));
+  const facts = report ? summary(report) : profile.chip ? [] : [notProfiled()];
+  byId("profile-summary").replaceChildren(...facts);
   byId("profile-parts").replaceChildren(
     ...(report ? [roofPanel(profile), findings(report, actions)] : []),
+    ...(profile.chip ? chipPanels(profile.chip) : []),
     heatPanel(data, actions),
     ...(report ? [sites(report, actions), tensors(report)] : []),
     traffic(analysis),
@@ -169,6 +171,45 @@ function tensors(report: KernelReport): HTMLElement {
   ]);
   const titles = ["tensor", "shape", "type", "loaded", "written", "distinct loaded", "programs per element"];
   return panel("Tensors", "", table(titles, rows));
+}
+
+/** What each engine and each memory of a chip did. */
+function chipPanels(chip: ChipReport): HTMLElement[] {
+  const engines = chip.engines.map((work) => [
+    work.engine,
+    work.instructions.toLocaleString("en"),
+    make("span", "occupancy", meter(work.occupancy), make("span", "", formatShare(work.occupancy))),
+    formatSeconds(work.seconds),
+    formatShort(work.flops),
+  ]);
+  const note = `${chip.target}, bound by the ${chip.bound} engine: about ${formatSeconds(chip.seconds)} at best`;
+  const memories = chip.memories.map((memory) => [
+    memory.memory,
+    formatBytes(memory.read),
+    formatBytes(memory.written),
+    memory.capacity ? formatBytes(memory.peak) : "–",
+    memory.capacity ? formatBytes(memory.capacity) : "–",
+    memory.capacity ? formatShare(memory.peak / memory.capacity) : "–",
+  ]);
+  const moves = chip.moves.map((move) => [`${move.source} → ${move.destination}`, formatBytes(move.bytes)]);
+  const intensity = `${formatShort(chip.intensity)} flop for each byte to or from HBM`;
+  const parts = [
+    panel("Engines", note, table(["engine", "instructions", "busy", "time", "flop"], engines)),
+    panel(
+      "Memories",
+      intensity,
+      table(["memory", "read", "written", "peak", "capacity", "full"], memories),
+      table(["moved", "bytes"], moves),
+    ),
+  ];
+  for (const part of parts) part.classList.add("of-chip");
+  return parts;
+}
+
+function meter(share: number): HTMLElement {
+  const bar = make("i", "meter");
+  bar.style.setProperty("--share", String(share));
+  return bar;
 }
 
 function traffic(rows: Traffic[]): HTMLElement {

@@ -55,11 +55,12 @@ export function roofline(roof: Roof): SVGElement {
   parts.push(svg("path", { d: line, class: "roof" }));
   if (roof.intensity > 0 && roof.attainable > 0) {
     const [px, py] = [x(Math.max(roof.intensity, span.left)), y(roof.attainable)];
-    const left = px > WIDTH * 0.6;
+    // Under the roof there is room: to the right of a point on the slope, below one on the flat part.
+    const [flat, last] = [roof.intensity >= ridge, px > WIDTH - 70];
     const label = {
-      x: px + (left ? -10 : 10),
-      y: py + 20,
-      "text-anchor": left ? "end" : "start",
+      x: px + (flat ? 0 : 10),
+      y: py + 22,
+      "text-anchor": last ? "end" : flat ? "middle" : "start",
       class: "here",
     };
     parts.push(svg("circle", { cx: px, cy: py, r: 6, class: "dot" }), svg("text", label, "this kernel"));

@@ -1,5 +1,6 @@
-// A tensor in three dimensions, on request: the last axis across, the one before it down, all others in depth.
-// A turn stops before the tensor would be seen edge-on.
+// A tensor in three dimensions, on request: sheets of its last two axes, one behind the other along all others.
+// Elements that nobody touched are let through, so that what is further back is seen. A turn stops before the
+// tensor would be seen edge-on. Every sheet is one image under an affine map: no library is needed for that.
 
 import { api, type Cells } from "./api";
 import { prepare } from "./cells";
@@ -15,8 +16,20 @@ export interface Turn {
   pitch: number;
 }
 
-const [MOST_ACROSS, MOST_DEEP] = [40, 12];
-const SMALLEST = 260;
+/** A sheet's map from elements to the screen: `x = a * col + c * row + e`, `y = b * col + d * row + f`. */
+export interface Sheet {
+  a: number;
+  b: number;
+  c: number;
+  d: number;
+  e: number;
+  f: number;
+}
+
+const [MOST_ACROSS, MOST_DEEP] = [96, 16];
+const [SMALLEST, LONGEST] = [260, 3];
+const [PLAIN, FIRM] = [70, 255];
+const FIRST: Turn = { yaw: -0.6, pitch: 0.75 };
 
 /** The turn after a drag; never edge-on, never from below. */
 export function turned(turn: Turn, x: number, y: number): Turn {
@@ -43,75 +56,220 @@ export function axesOf(shape: number[]): [number, number, number] {
   return [shape.slice(0, -2).reduce((product, size) => product * size, 1), rows, cols];
 }
 
-/** Fetches a tensor's slices, and draws them one behind the other. */
-export async function drawSolid(
-  canvas: HTMLCanvasElement,
-  tensor: Tensor,
-  scene: Scene,
-  layout: Layout,
-  turn: Turn,
-) {
-  // A vector is shown as its rows: a hairline in space would be no use.
-  const [deep, rows, cols] = tensor.shape.length > 1 ? axesOf(tensor.shape) : [1, layout.rows, layout.cols];
-  const slices = Math.min(deep, MOST_DEEP);
-  const [bin_x, bin_y] = [Math.ceil(cols / MOST_ACROSS), Math.ceil(rows / MOST_ACROSS)];
-  const [across, down] = [Math.ceil(cols / bin_x), Math.ceil(rows / bin_y)];
-  const mark = scene.marks.find((one) => one.tensor === tensor.name);
-  const layers = { op: "marks", values: "values", all: "coverage" };
-  const fields = {
-    layer: layers[scene.mode],
-    op: scene.mode === "values" ? scene.op?.uuid : mark?.uuid,
-    kind: scene.mode === "all" ? scene.kind : undefined,
-  };
-  const planes = await Promise.all(
-    Array.from({ length: slices }, (_, slice) => {
-      const top = Math.floor((slice * deep) / slices) * rows;
-      const window = { columns: cols, top, left: 0, across, down, bin_x, bin_y };
-      return api.tile(scene.data.launch.id, tensor.name, scene.data.program, fields, window);
-    }),
-  );
-  const [wide, tall] = sizeOf(layout);
-  const [width, height] = [Math.max(wide, SMALLEST), Math.max(tall, SMALLEST * 0.7)];
-  const context = prepare(canvas, width, height);
-  const of = painter(scene, mark?.colour ?? "--load", planes);
-  // Slices stand far enough apart to be seen one behind the other.
-  const apart = slices > 1 ? (Math.max(across, down) * 0.9) / slices : 0;
-  const place = (x: number, y: number, z: number) =>
-    project([x - across / 2, y - down / 2, (z - (slices - 1) / 2) * apart], turn);
-  const corners = [0, across].flatMap((x) =>
-    [0, down].flatMap((y) => [0, slices - 1].map((z) => place(x, y, z))),
-  );
-  const reach = (axis: 0 | 1) => Math.max(...corners.map((corner) => Math.abs(corner[axis])));
-  const scale = Math.min(width / 2 / Math.max(1, reach(0)), height / 2 / Math.max(1, reach(1))) * 0.94;
-  context.translate(width / 2, height / 2);
-  const corner = (x: number, y: number, z: number) => place(x, y, z).map((at) => at * scale) as Rgb;
-  context.strokeStyle = colour("--panel");
-  context.lineWidth = scale > 5 ? 1 : 0.25;
-  // Slices from the back to the front, each a sheet of cells with a little thickness below it.
-  for (let slice = slices - 1; slice >= 0; slice--) {
-    for (let cell = 0; cell < across * down; cell++) {
-      const [x, y] = [cell % across, Math.floor(cell / across)];
-      const shade = of(slice, cell);
-      const points = [
-        corner(x, y, slice),
-        corner(x + 1, y, slice),
-        corner(x + 1, y + 1, slice),
-        corner(x, y + 1, slice),
-      ];
-      context.fillStyle = `rgb(${shade.join(",")})`;
-      context.beginPath();
-      for (const [px, py] of points) context.lineTo(px, py);
-      context.closePath();
-      context.fill();
-      if (scale > 2) context.stroke();
+/** The column and row of a sheet under a point of the screen; not whole numbers. */
+export function under({ a, b, c, d, e, f }: Sheet, x: number, y: number): [number, number] {
+  const size = a * d - b * c;
+  return [(d * (x - e) - c * (y - f)) / size, (a * (y - f) - b * (x - e)) / size];
+}
+
+/** One tensor in space: keeps what it fetched, so that turning it asks for nothing. */
+export class Solid {
+  private turn = FIRST;
+  private zoom = 1;
+  private shift: [number, number] = [0, 0];
+  private key = "";
+  private planes: Cells[] = [];
+  private sheets: Sheet[] = [];
+  private scene: Scene | undefined;
+  private readonly size: [number, number];
+  private readonly axes: [number, number, number];
+  private readonly slices: number;
+  private readonly bins: [number, number];
+  private readonly scratch = document.createElement("canvas");
+  private readonly canvas: HTMLCanvasElement;
+  private readonly tensor: Tensor;
+
+  constructor(canvas: HTMLCanvasElement, tensor: Tensor, layout: Layout) {
+    [this.canvas, this.tensor] = [canvas, tensor];
+    // A vector is shown as its rows: a hairline in space would be no use.
+    this.axes = tensor.shape.length > 1 ? axesOf(tensor.shape) : [1, layout.rows, layout.cols];
+    const [deep, rows, cols] = this.axes;
+    this.slices = Math.min(deep, MOST_DEEP);
+    this.bins = [Math.ceil(cols / MOST_ACROSS), Math.ceil(rows / MOST_ACROSS)];
+    const [wide, tall] = sizeOf(layout);
+    this.size = [Math.max(wide, SMALLEST), Math.max(tall, SMALLEST * 0.75)];
+  }
+
+  /** Fetches what a scene needs and is not here, and draws it. */
+  async draw(scene: Scene) {
+    const mark = scene.marks.find((one) => one.tensor === this.tensor.name);
+    const layers = { op: "marks", values: "values", all: "coverage" };
+    const fields = {
+      layer: layers[scene.mode],
+      op: scene.mode === "values" ? scene.op?.uuid : mark?.uuid,
+      kind: scene.mode === "all" ? scene.kind : undefined,
+    };
+    const { launch, program } = scene.data;
+    const key = JSON.stringify([launch.id, launch.records, program, fields]);
+    if (key !== this.key) {
+      const [, rows, cols] = this.axes;
+      const [bin_x, bin_y] = this.bins;
+      const [across, down] = [Math.ceil(cols / bin_x), Math.ceil(rows / bin_y)];
+      const planes = await Promise.all(
+        Array.from({ length: this.slices }, (_, slice) => {
+          const top = this.indexOf(slice) * rows;
+          const window = { columns: cols, top, left: 0, across, down, bin_x, bin_y };
+          const until = (top + rows) * cols;
+          return api.tile(launch.id, this.tensor.name, program, { ...fields, until }, window);
+        }),
+      );
+      [this.planes, this.key] = [planes, key];
     }
+    this.scene = scene;
+    this.paint();
+  }
+
+  /** Turns the solid by a drag of so many pixels, or moves it. */
+  drag(x: number, y: number, move: boolean) {
+    if (move) this.shift = [this.shift[0] + x, this.shift[1] + y];
+    else this.turn = turned(this.turn, x, y);
+    this.paint();
+  }
+
+  /** Goes nearer to a point of the screen, or away from it. */
+  zoomAt(x: number, y: number, factor: number) {
+    const next = Math.min(20, Math.max(1, this.zoom * factor));
+    const by = next / this.zoom;
+    const [left, top] = [x - this.size[0] / 2, y - this.size[1] / 2];
+    this.shift = next === 1 ? [0, 0] : [left - (left - this.shift[0]) * by, top - (top - this.shift[1]) * by];
+    this.zoom = next;
+    this.paint();
+  }
+
+  /** As it was at first. */
+  reset() {
+    [this.turn, this.zoom, this.shift] = [FIRST, 1, [0, 0]];
+  }
+
+  /** The element under a point and its number in the layer: the nearest that stands out, or of the first sheet. */
+  at(x: number, y: number): { element: number; number: number } | undefined {
+    const [, rows, cols] = this.axes;
+    const [bin_x, bin_y] = this.bins;
+    let first: { element: number; number: number } | undefined;
+    for (const [slice, sheet] of this.sheets.entries()) {
+      const [col, row] = under(sheet, x, y).map(Math.floor) as [number, number];
+      const plane = this.planes[slice];
+      if (!plane || col < 0 || row < 0 || col >= cols || row >= rows) continue;
+      const number = plane.numbers[Math.floor(row / bin_y) * plane.across + Math.floor(col / bin_x)] ?? 0;
+      const found = { element: (this.indexOf(slice) * rows + row) * cols + col, number };
+      if (number > 0 && this.scene?.mode !== "values") return found;
+      first ??= found;
+    }
+    return first;
+  }
+
+  private indexOf(slice: number): number {
+    return Math.floor((slice * this.axes[0]) / this.slices);
+  }
+
+  private paint() {
+    const { scene, planes, slices, turn } = this;
+    if (!scene || !planes.length) return;
+    const [, rows, cols] = this.axes;
+    const [width, height] = this.size;
+    const context = prepare(this.canvas, width, height);
+    // A sheet that is very long is drawn shorter: it has to be seen.
+    const longest = Math.max(rows, cols);
+    const [unitX, unitY] = [
+      Math.max(cols, longest / LONGEST) / cols,
+      Math.max(rows, longest / LONGEST) / rows,
+    ];
+    const [wide, tall] = [cols * unitX, rows * unitY];
+    const apart = slices > 1 ? (1.1 * longest) / slices : 0;
+    const place = (x: number, y: number, z: number) =>
+      project([x * unitX - wide / 2, y * unitY - tall / 2, (z - (slices - 1) / 2) * apart], turn);
+    const corners = [0, cols].flatMap((x) =>
+      [0, rows].flatMap((y) => [0, slices - 1].map((z) => place(x, y, z))),
+    );
+    const reach = (axis: 0 | 1) => Math.max(...corners.map((corner) => Math.abs(corner[axis])));
+    const fit = Math.min((width / 2 - 34) / reach(0), (height / 2 - 22) / reach(1));
+    const scale = fit * this.zoom;
+    const [left, top] = [width / 2 + this.shift[0], height / 2 + this.shift[1]];
+    const screen = (x: number, y: number, z: number): [number, number] => {
+      const [px, py] = place(x, y, z);
+      return [left + px * scale, top + py * scale];
+    };
+    this.sheets = planes.map((_, z) => {
+      const [e, f] = screen(0, 0, z);
+      const [right, down] = [screen(1, 0, z), screen(0, 1, z)];
+      return { a: right[0] - e, b: right[1] - f, c: down[0] - e, d: down[1] - f, e, f };
+    });
+    const mark = scene.marks.find((one) => one.tensor === this.tensor.name);
+    const of = painter(scene, mark?.colour ?? "--load", planes);
+    context.imageSmoothingEnabled = false;
+    const line = colour("--muted");
+    // From the back to the front, which no turn changes.
+    for (let z = slices - 1; z >= 0; z--) {
+      this.drawSheet(context, this.sheets[z] as Sheet, planes[z] as Cells, (cell) => of(z, cell));
+      context.strokeStyle = line;
+      context.lineWidth = 0.75;
+      context.stroke();
+    }
+    this.label(context, screen);
+  }
+
+  /** One sheet as an image, and its frame as a path that is left to be stroked. */
+  private drawSheet(
+    context: CanvasRenderingContext2D,
+    { a, b, c, d, e, f }: Sheet,
+    plane: Cells,
+    of: (cell: number) => [Rgb, number],
+  ) {
+    const { scratch } = this;
+    const [, rows, cols] = this.axes;
+    [scratch.width, scratch.height] = [plane.across, plane.down];
+    const pixels = new Uint8ClampedArray(4 * plane.across * plane.down);
+    for (let cell = 0; cell < plane.across * plane.down; cell++) {
+      const [shade, firm] = of(cell);
+      pixels.set(shade, 4 * cell);
+      pixels[4 * cell + 3] = firm;
+    }
+    scratch.getContext("2d")?.putImageData(new ImageData(pixels, plane.across, plane.down), 0, 0);
+    context.save();
+    context.transform(a, b, c, d, e, f);
+    context.beginPath();
+    context.rect(0, 0, cols, rows);
+    context.clip();
+    context.drawImage(scratch, 0, 0, plane.across * this.bins[0], plane.down * this.bins[1]);
+    context.restore();
+  }
+
+  /** Which axis goes where, and how long it is. */
+  private label(
+    context: CanvasRenderingContext2D,
+    screen: (x: number, y: number, z: number) => [number, number],
+  ) {
+    const [deep, rows, cols] = this.axes;
+    const rank = this.tensor.shape.length;
+    if (rank < 2) return;
+    context.fillStyle = colour("--muted");
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    context.textAlign = "center";
+    const write = (text: string, [x, y]: [number, number], dx: number, dy: number) => {
+      context.save();
+      context.translate(x + dx, y + dy);
+      // Beside a sheet there is little room: upright, a text needs less.
+      if (dx) context.rotate(-Math.PI / 2);
+      context.fillText(text, 0, 0);
+      context.restore();
+    };
+    write(`axis ${rank - 1}: ${cols}`, screen(cols / 2, rows, 0), 0, 12);
+    const nearer = this.turn.yaw <= 0 ? 0 : cols;
+    write(`axis ${rank - 2}: ${rows}`, screen(nearer, rows / 2, 0), nearer ? 11 : -11, 0);
+    if (rank < 3) return;
+    const over = rank === 3 ? "axis 0" : `axes 0–${rank - 3}`;
+    const some = this.slices < deep ? `, ${this.slices} shown` : "";
+    const far = this.turn.yaw <= 0 ? cols : 0;
+    write(`${over}: ${deep}${some}`, screen(far / 2 + cols / 4, 0, this.slices - 1), 0, -9);
   }
 }
 
-function painter(scene: Scene, own: string, planes: Cells[]): (slice: number, cell: number) => Rgb {
-  const plain = rgb("--cell");
+/** The colour of each cell of each sheet, and how firm it is: what is nothing special is let through. */
+function painter(scene: Scene, own: string, planes: Cells[]): (slice: number, cell: number) => [Rgb, number] {
+  const plain: [Rgb, number] = [rgb("--cell"), PLAIN];
   if (scene.mode === "op") {
-    const palette = [plain, rgb("--tint"), rgb("--masked"), rgb(own)];
+    const palette: [Rgb, number][] = [plain, ...["--tint", "--masked", own].map(firm)];
     return (slice, cell) => palette[planes[slice]?.numbers[cell] ?? 0] ?? plain;
   }
   const [stops, low, high] = [ramp(), planes[0]?.low ?? 0, planes[0]?.high ?? 0];
@@ -119,6 +277,10 @@ function painter(scene: Scene, own: string, planes: Cells[]): (slice: number, ce
   return (slice, cell) => {
     const number = planes[slice]?.numbers[cell];
     if (number === undefined || Number.isNaN(number) || (counted && !number)) return plain;
-    return mix(stops, share(number, counted ? 0 : low, high));
+    return [mix(stops, share(number, counted ? 0 : low, high)), FIRM];
   };
+}
+
+function firm(name: string): [Rgb, number] {
+  return [rgb(name), FIRM];
 }

@@ -14,6 +14,7 @@ export function sourcePanel(actions: Actions): Panel {
   let rows = new Map<number, HTMLElement>();
   let selected: Op | undefined;
   let shown = -1;
+  let pointed: HTMLElement | undefined;
   let heat: LineHeat[] = [];
   let data: ProgramData | undefined;
 
@@ -80,12 +81,19 @@ export function sourcePanel(actions: Actions): Panel {
       paintHeat();
     },
     select(op) {
+      pointed?.classList.remove("pointed");
       if (selected) rows.get(selected.line)?.removeAttribute("aria-current");
       selected = op;
       const row = op && rows.get(op.line);
       row?.setAttribute("aria-current", "true");
       if (row) reveal(root, row);
       showCalled(op, data);
+    },
+    point(line) {
+      pointed?.classList.remove("pointed");
+      pointed = rows.get(line);
+      pointed?.classList.add("pointed");
+      if (pointed) reveal(root, pointed);
     },
   };
 }

@@ -6,7 +6,7 @@ import { colour, mix, type Rgb, ramp, rgb, share } from "./colours";
 import { byId, make } from "./dom";
 import { formatNumber, formatShort } from "./format";
 import { indexOf, type Layout } from "./layout";
-import { drawSolid, type Turn, turned } from "./solid";
+import { Solid } from "./solid";
 import type { Scene } from "./tensors";
 import type { Tensor } from "./types";
 import { centre, elementAt, pan, sizeOf, type Viewport, WHOLE, windowOf, zoomAt } from "./viewport";
@@ -27,7 +27,7 @@ export class TensorView {
   private readonly canvas = make("canvas");
   private readonly range = make("span", "range");
   private view: Viewport = WHOLE;
-  private turn: Turn = { yaw: -0.6, pitch: 0.75 };
+  private readonly solid: Solid;
   private scene: Scene | undefined;
   private cells: Cells | undefined;
   private marks: Cells | undefined;
@@ -48,6 +48,7 @@ export class TensorView {
       make("span", "dtype", tensor.dtype),
       this.range,
     );
+    this.solid = new Solid(this.canvas, tensor, layout);
     this.figure = make("figure", "", caption, this.canvas);
     this.canvas.dataset.tensor = tensor.name;
     this.canvas.setAttribute("role", "img");
@@ -62,6 +63,7 @@ export class TensorView {
   /** Shows everything again. */
   reset() {
     this.view = WHOLE;
+    this.solid.reset();
   }
 
   /** Moves an element into the middle. */
@@ -85,7 +87,7 @@ export class TensorView {
     const [marks, cells] = await Promise.all(wanted);
     if (mine !== this.ticket) return;
     [this.marks, this.cells] = [marks, cells];
-    if (scene.solid) await drawSolid(this.canvas, this.tensor, scene, this.layout, this.turn);
+    if (scene.solid) await this.solid.draw(scene);
     else this.paint();
     if (mine === this.ticket) this.finish(scene);
   }
@@ -192,10 +194,10 @@ export class TensorView {
     const { canvas } = this;
     let moved = 0;
     canvas.onwheel = (event) => {
-      if (this.scene?.solid) return;
       event.preventDefault();
       const factor = event.deltaY < 0 ? 1.3 : 1 / 1.3;
-      this.look(zoomAt(this.layout, this.view, event.offsetX, event.offsetY, factor));
+      if (this.scene?.solid) this.solid.zoomAt(event.offsetX, event.offsetY, factor);
+      else this.look(zoomAt(this.layout, this.view, event.offsetX, event.offsetY, factor));
       this.hover(event);
     };
     canvas.onpointerdown = (event) => {
@@ -205,10 +207,8 @@ export class TensorView {
     canvas.onpointermove = (event) => {
       if (event.buttons & 1) {
         moved += Math.abs(event.movementX) + Math.abs(event.movementY);
-        if (this.scene?.solid) {
-          this.turn = turned(this.turn, event.movementX, event.movementY);
-          this.draw(this.scene);
-        } else if (moved > 3) this.look(pan(this.layout, this.view, event.movementX, event.movementY));
+        if (this.scene?.solid) this.solid.drag(event.movementX, event.movementY, event.shiftKey);
+        else if (moved > 3) this.look(pan(this.layout, this.view, event.movementX, event.movementY));
       }
       this.hover(event);
     };
@@ -217,10 +217,28 @@ export class TensorView {
       byId("tip").hidden = true;
     };
     canvas.onclick = (event) => {
-      const element = elementAt(this.layout, this.view, event.offsetX, event.offsetY);
-      if (moved <= 3 && element !== undefined && !this.scene?.solid) choose(element);
+      const element = this.under(event)?.element;
+      if (moved <= 3 && element !== undefined) choose(element);
     };
-    canvas.ondblclick = () => this.look(WHOLE);
+    canvas.ondblclick = () => {
+      if (this.scene?.solid) {
+        this.solid.reset();
+        this.solid.draw(this.scene);
+      } else this.look(WHOLE);
+    };
+  }
+
+  /** The element under the pointer, and the number of its cell in what is shown. */
+  private under(event: MouseEvent): { element: number; number: number } | undefined {
+    const { layout, scene } = this;
+    if (scene?.solid) return this.solid.at(event.offsetX, event.offsetY);
+    const element = elementAt(layout, this.view, event.offsetX, event.offsetY);
+    if (element === undefined) return undefined;
+    const { window, at } = windowOf(layout, this.view);
+    const across = Math.floor((event.offsetX - at.x) / at.cellX);
+    const cell = Math.floor((event.offsetY - at.y) / at.cellY) * window.across + across;
+    const shown = scene?.mode === "all" ? this.cells : this.marks;
+    return { element, number: shown?.numbers[cell] ?? 0 };
   }
 
   private look(view: Viewport) {
@@ -235,16 +253,15 @@ export class TensorView {
     const { scene, layout, tensor } = this;
     const tip = byId("tip");
     const mine = ++this.hovering;
-    const element = elementAt(layout, this.view, event.offsetX, event.offsetY);
-    if (!scene || scene.solid || element === undefined) {
+    const found = this.under(event);
+    if (!scene || !found) {
       tip.hidden = true;
       return;
     }
-    const { window, at } = windowOf(layout, this.view);
-    const across = Math.floor((event.offsetX - at.x) / at.cellX);
-    const cell = Math.floor((event.offsetY - at.y) / at.cellY) * window.across + across;
+    const { element, number } = found;
+    const { window } = windowOf(layout, this.view);
     const bin = window.bin_x * window.bin_y;
-    const more = bin > 1 ? ` and up to ${bin - 1} next to it` : "";
+    const more = bin > 1 && !scene.solid ? ` and up to ${bin - 1} next to it` : "";
     const where = `${tensor.name}[${indexOf(tensor.shape, element).join(", ")}]${more}`;
     const place = (text: string) => {
       tip.hidden = false;
@@ -253,22 +270,23 @@ export class TensorView {
       const below = Math.min(event.clientY + 18, innerHeight - tip.offsetHeight - 8);
       tip.style.transform = `translate(${right}px, ${below}px)`;
     };
-    const what = scene.mode === "all" ? this.times(cell) : WORDS[this.marks?.numbers[cell] ?? 0];
-    place(`${where}: ${what}`);
+    // In space only one layer is there: of values, it does not say who touched them.
+    const silent = scene.solid && scene.mode === "values";
+    const what = silent ? "" : `: ${scene.mode === "all" ? times(number) : WORDS[number]}`;
+    place(`${where}${what}`);
     const { launch, program } = scene.data;
     setTimeout(async () => {
       if (mine !== this.hovering) return;
-      const found = await api
+      const tipped = await api
         .element(launch.id, tensor.name, element, program, scene.op?.uuid)
         .catch(() => undefined);
-      if (!found || mine !== this.hovering) return;
-      const value = launch.values ? `, value ${formatNumber(found.value)}` : "";
-      place(`${where}: ${what} · address ${found.address}${value}`);
+      if (!tipped || mine !== this.hovering) return;
+      const value = launch.values ? `, value ${formatNumber(tipped.value)}` : "";
+      place(`${where}${what} · address ${tipped.address}${value}`);
     }, STILL);
   }
+}
 
-  private times(cell: number): string {
-    const times = this.cells?.numbers[cell] ?? 0;
-    return times ? `touched ${times.toLocaleString("en")}× by all programs` : "touched by no program";
-  }
+function times(number: number): string {
+  return number ? `touched ${number.toLocaleString("en")}× by all programs` : "touched by no program";
 }

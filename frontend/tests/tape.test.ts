@@ -1,7 +1,8 @@
 // GT's log as text becomes spans, shares, hot paths and places of tensors.
 
 import { describe, expect, it } from "vitest";
-import { hotPaths, readLine, readTape } from "../src/cluster/tape";
+import { collectivesOf, hotRunsOf } from "../src/cluster/summary";
+import { endOf, hotPaths, readLine, readTape, shardsOf } from "../src/cluster/tape";
 import { formatTick, moveRange, ticksOf, wholeOf, zoomRange } from "../src/cluster/timeline";
 
 const SEED = `1.608s | #0011 | RECV         | CLIENT 006b8b4568           | BinaryOp        |       117B | result=2 op=add left=0 right=1
@@ -97,6 +98,14 @@ describe("a tape", () => {
   });
 });
 
+describe("the end of a log", () => {
+  it("is whole lines, as many as fit", () => {
+    expect(endOf("one\ntwo\nthree\n", 10)).toBe("two\nthree\n");
+    expect(endOf("one\ntwo\nthree\n", 9)).toBe("three\n");
+    expect(endOf("one\n", 4)).toBe("one\n");
+  });
+});
+
 describe("hot paths", () => {
   it("are the sequence that repeats most", () => {
     const ops = ["load", ...Array.from({ length: 10 }, () => ["matmul", "relu", "sum"]).flat(), "print"];
@@ -106,6 +115,71 @@ describe("hot paths", () => {
       { client: "c1", length: 3, times: 10, ops: ["matmul", "relu", "sum"] },
     ]);
     expect(hotPaths(entries.slice(0, 5))).toEqual([]);
+  });
+});
+
+describe("the bands of hot paths", () => {
+  const line = (time: number, event: string, command: string, details: string) =>
+    `${time}s | #1 | ${event} | WORKER w0 | Worker${command} | 0B | ${details}`;
+  const log = [
+    line(1, "WORKER_SEND", "BinaryOp", "result=c1_2 op=add"),
+    line(1.01, "WORKER_RECV", "HotPathStart", "sequence=ab success=True"),
+    line(1.01, "WORKER_RECV", "HotPathEnd", "sequence=ab complete=True success=True"),
+    line(1.01, "WORKER_RECV", "HotPathStart", "sequence=cd success=True"),
+    line(1.01, "WORKER_RECV", "BinaryOp", "result=c1_2 success=True"),
+    line(1.02, "WORKER_RECV", "HotPathEnd", "sequence=cd complete=False success=True"),
+    line(1.03, "WORKER_RECV", "HotPathStart", "sequence=ab success=True"),
+  ].join("\n");
+  const tape = readTape(log);
+
+  it("begin with the chunk that they came with, and say whether they were whole", () => {
+    expect(tape.unread).toBe(0);
+    expect(tape.bands).toEqual([
+      { worker: "w0", sequence: "ab", from: 1, to: 1.01, complete: true },
+      { worker: "w0", sequence: "cd", from: 1, to: 1.02, complete: false },
+      { worker: "w0", sequence: "ab", from: 1.03, to: 1.03, complete: false },
+    ]);
+  });
+  it("are no instructions", () => expect(tape.spans.map((span) => span.label)).toEqual(["add"]));
+  it("are added up by what was run", () => {
+    expect(hotRunsOf(tape.bands)).toMatchObject([
+      { sequence: "cd", times: 1, broken: 1 },
+      { sequence: "ab", times: 2, broken: 1, workers: ["w0"] },
+    ]);
+  });
+});
+
+describe("what went between workers", () => {
+  const send = (worker: string, command: string, details: string) =>
+    `1.0s | #1 | WORKER_SEND | WORKER ${worker} | Worker${command} | 1B | ${details}`;
+  const tape = readTape(
+    [
+      "0.9s | #0 | LAYOUT | CLIENT c1 | Layout | 0B | tensor_id=1 shape=5x8 dtype=float32 layout=sharded(0)@w0,w1 parts=3,2",
+      send("w0", "CreateTensor", "tensor_id=c1_1 op=full shape=3x8"),
+      send("w1", "CreateTensor", "tensor_id=c1_1 op=full shape=2x8"),
+      ...["w0", "w1"].map((worker) =>
+        send(
+          worker,
+          "AllGather",
+          "result=c1_9 input=c1_1 shape=5x8 from=sharded(0)@w0,w1 to=replicated@w0,w1 number=4",
+        ),
+      ),
+    ].join("\n"),
+  );
+
+  it("is counted once for all who take part", () => {
+    expect(collectivesOf(tape.spans)).toMatchObject([
+      { command: "AllGather", times: 1, ways: ["sharded(0) → replicated"] },
+    ]);
+  });
+  it("is a copy of a tensor that lies otherwise", () => {
+    expect(tape.held).toMatchObject([
+      { tensor: "c1_1", shape: "5x8", layout: "sharded(0)", workers: ["w0", "w1"], copyOf: "" },
+      { tensor: "c1_9", layout: "replicated", copyOf: "c1_1" },
+    ]);
+  });
+  it("has parts of any size", () => {
+    expect(tape.held.map(shardsOf)).toEqual([["[0:3, :]", "[3:5, :]"], []]);
   });
 });
 

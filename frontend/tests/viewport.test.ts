@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { fitMatrix, matrixOf } from "../src/layout";
-import { project, turned } from "../src/solid";
+import { axesOf, project, turned, under } from "../src/solid";
 import { centre, elementAt, pan, sizeOf, type Viewport, WHOLE, windowOf, zoomAt } from "../src/viewport";
 
 const SHAPES = [[100], [40, 48], [3000, 20], [1_000_000], [4, 3, 5]].map((shape) => ({ shape }));
@@ -57,6 +57,15 @@ describe.each(SHAPES)("a tensor of shape $shape", ({ shape }) => {
 });
 
 describe("three dimensions", () => {
+  it("take all axes but the last two as depth", () => {
+    expect(axesOf([2, 3, 4, 5])).toEqual([6, 4, 5]);
+    expect(axesOf([4, 5])).toEqual([1, 4, 5]);
+  });
+  it("find the element under a point", () => {
+    const sheet = { a: 2, b: 1, c: -0.5, d: 3, e: 10, f: 20 };
+    const [x, y] = [10 + 2 * 4 - 0.5 * 7, 20 + 4 + 3 * 7];
+    expect(under(sheet, x, y)).toEqual([expect.closeTo(4), expect.closeTo(7)]);
+  });
   it("are never turned edge-on, however far one drags", () => {
     for (const [x, y] of [
       [1e6, 1e6],

@@ -15,6 +15,7 @@ from gt.errors import ConnectionLost, ProtocolError
 from gt.transport import arrays, protocol
 from gt.transport.assembly import Assembly
 from gt.transport.connection import Link
+from gt.transport.doors import Doors
 from gt.transport.protocol import CreateTensor, Fetched, LocalInstruction, Upload
 from gt.transport.repeats import Teller
 from gt.transport.shared_memory import SharedMemory, host
@@ -38,7 +39,7 @@ class RemoteConnection:
         self._log = config.instruction_log()
         self._trouble = trouble
         """Says why nobody will ever answer, if that is known."""
-        self._replies: dict[int, Fetched | protocol.Stats | protocol.Layouts] = {}
+        self._replies: dict[int, Fetched | protocol.Stats | protocol.Layouts | protocol.TapeLines] = {}
         self._assembly = Assembly()
         self.sent = self._acked = 0
         self.prompt = False
@@ -46,6 +47,8 @@ class RemoteConnection:
         self._welcome: protocol.Welcome | None = None
         self._memory = SharedMemory()
         self._teller = Teller()
+        self._doors: Doors | None = None
+        """The way to workers on other hosts, if there are any."""
         self._link = Link(address)
         try:
             self._link.send(protocol.Hello(protocol.VERSION, host(), os.getpid(), self._memory.prefix))
@@ -164,6 +167,14 @@ class RemoteConnection:
         assert isinstance(reply, protocol.Layouts)
         return reply
 
+    def get_tape(self, start: int = 0) -> protocol.TapeLines:
+        """Lines of the tape from this number on, as far as the server keeps them, but for this client's."""
+        request = next(self._stats_requests)
+        self._link.send(protocol.GetTape(request, start))
+        reply = self._wait(request)
+        assert isinstance(reply, protocol.TapeLines)
+        return reply
+
     def last(self) -> None:
         """What is sent from now on is the last."""
 
@@ -174,7 +185,11 @@ class RemoteConnection:
         except ConnectionLost:
             pass  # gone already, which is what we wanted
         finally:
-            self._link.close()
+            with self._link.lock:
+                if self._doors is not None:
+                    self._doors.close()
+                    self._doors = None
+                self._link.close()
             self._memory.close()
 
     def before_fork(self) -> None:
@@ -183,6 +198,7 @@ class RemoteConnection:
     def after_fork(self) -> bool:
         """In a forked child: the socket and the shared memory are the parent's."""
         self._link.abandon(FORKED)
+        self._parents_doors, self._doors = self._doors, None
         self._memory = SharedMemory()
         return True
 
@@ -193,23 +209,44 @@ class RemoteConnection:
         with self._link.lock:
             for payload, frames in self._link.receive():
                 self._sort(protocol.decode_by_client(payload), frames)
+            self._collect()
+
+    def _collect(self) -> None:
+        for message, frames in self._doors.receive() if self._doors is not None else ():
+            self._data(message, frames)
+
+    def _data(self, message: protocol.Data, frames: list[zmq.Frame]) -> None:
+        array = None
+        if message.array is not None:
+            buffers = [frame.buffer for frame in frames]
+            array = arrays.unpack(message.array, buffers, self._memory, "worker")
+            if not array.flags.writeable and message.part is None:
+                array = array.copy()
+        self._answer(Fetched(message.request, array, message.error, message.part))
+
+    def _lost(self, request: int, error: str, part: protocol.Part | None) -> None:
+        self._answer(Fetched(request, None, error, part))
+
+    def _answer(self, reply: Fetched) -> None:
+        whole = self._assembly.add(reply)
+        if whole is not None:
+            self._replies[reply.request] = whole
 
     def _sort(self, message: protocol.ToClient, frames: list[zmq.Frame]) -> None:
         match message:
-            case protocol.Data(request, packed, error, part):
-                array = None
-                if packed is not None:
-                    buffers = [frame.buffer for frame in frames]
-                    array = arrays.unpack(packed, buffers, self._memory, "worker")
-                    if not array.flags.writeable and part is None:
-                        array = array.copy()
-                whole = self._assembly.add(Fetched(request, array, error, part))
-                if whole is not None:
-                    self._replies[request] = whole
+            case protocol.Data():
+                if self._doors is None or not self._doors.is_settled(message):
+                    self._data(message, frames)
+            case protocol.Doors(ticket, addresses):
+                if self._doors is None:
+                    self._doors = Doors(ticket)
+                    self._link.watch(self._doors.fd)
+                self._collect()
+                self._doors.meet(addresses, self._lost)
             case protocol.Ack(sequence, returned):
                 self._acked = max(self._acked, sequence)
                 self._memory.take_back(returned)
-            case protocol.Stats(request) | protocol.Layouts(request):
+            case protocol.Stats(request) | protocol.Layouts(request) | protocol.TapeLines(request):
                 self._replies[request] = message
             case protocol.Welcome():
                 self._welcome = message

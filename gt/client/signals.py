@@ -185,14 +185,20 @@ class _Reader:
         import yaml  # slow to import, and only those who use signals need it
 
         try:
-            text = self._path.read_text()
+            text = self._path.read_text(encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"{self._path}: no signals: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            raise ConfigError(f"{self._path}:{line}: this is no YAML: it is not in UTF-8") from None
         try:
             root = yaml.compose(text)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise ConfigError(f"{self._path}:{line}: this is no YAML: {error.problem}") from None
+        except yaml.reader.ReaderError as error:
+            line = text[: error.position].count("\n") + 1
+            raise ConfigError(f"{self._path}:{line}: this is no YAML: {error.reason}") from None
         if root is None:
             return {}
         scopes: dict[str, Scope] = {}
@@ -227,6 +233,9 @@ class _Reader:
                 uses.append((given, value))
                 backward = value
             else:
+                inner = self._mapping(given, "backward")
+                if "backward" in inner:
+                    self._fail(inner["backward"][0], "backward has no 'backward' of its own")
                 backward = self._scope(f"{name}.backward", given, uses)
         return Scope(name, layout, workers, backward, self._truth(entries, "compile"))
 

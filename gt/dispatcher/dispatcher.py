@@ -15,7 +15,7 @@ from gt import config
 from gt.dispatcher.fair_share import Batch, Chunk, FairShare, Session
 from gt.dispatcher.instruction_stream import InstructionStream
 from gt.dispatcher.links import ClientLink, MeshLink, WorkerLink
-from gt.dispatcher.placing import answer_lost, layouts, place
+from gt.dispatcher.placing import answer_lost, layouts, place, shares
 from gt.dispatcher.policy import SHARD_THRESHOLD, Policy, ShardingPolicy
 from gt.dispatcher.sharding_modifier import ShardingStreamModifier
 from gt.dispatcher.tensor_handle import TensorHandle
@@ -63,6 +63,9 @@ class Dispatcher:
         """Which workers there are: every change of them starts another."""
         self._loads: Counter[str] = Counter()
         self._memory: dict[str, int] = {}
+        """What workers were told that their tensors may take."""
+        self._capacity: dict[str, int] = {}
+        """The same, or else their share of their machine's memory."""
         self.workers: dict[str, WorkerLink] = {}
         self.sessions: dict[str, Session] = {}
         self._shares: dict[str, FairShare] = {}
@@ -149,6 +152,8 @@ class Dispatcher:
         self.epoch += 1
         links = [link for link in self.workers.values() if isinstance(link, MeshLink)]
         known = {link.name: link.member for link in links if link.member is not None}
+        self._capacity.clear()
+        self._capacity.update(shares(known) | self._memory)
         for link in links:
             link.meet(self.epoch, known)
         for session in self.sessions.values():
@@ -183,6 +188,7 @@ class Dispatcher:
             policy=self.policy,
             workers=tuple(self.workers),
             memory=self._memory,
+            capacity=self._capacity,
             loads=self._loads,
             home=home,
         )
@@ -283,6 +289,8 @@ class Dispatcher:
                 # A client that rested has not saved up: it starts level with the others.
                 session.used = max(session.used, min(share.level for share in self._shares.values()))
             session.put(sequence, placed, frames)
+            if laid := session.sharding.laid():
+                self.stream.add("LAYOUT", f"CLIENT {session.name}", session.name, laid)
             return
         self._track(session, instructions)
         if session.lost:

@@ -15,12 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 from gt import config
-from gt.transport.describe import Described, describe, size_of, tensor_of
+from gt.transport.describe import Described, Laid, describe, size_of, tensor_of
 from gt.transport.protocol import LocalInstruction
 from gt.transport.repeats import flat, weight
 
 KEPT = 10_000
 """How many lines are kept in memory."""
+AT_ONCE = 1 << 20
+"""Characters of the tape in one piece, for those who watch."""
 
 
 class Entry(NamedTuple):
@@ -29,7 +31,7 @@ class Entry(NamedTuple):
     elapsed: float
     sequence: int
     event: str
-    """RECV, SEND, WORKER_SEND, WORKER_RECV, CONNECT or DISCONNECT."""
+    """RECV, SEND, WORKER_SEND, WORKER_RECV, LAYOUT, CONNECT or DISCONNECT."""
     source: str
     """Who: `CLIENT name` or `WORKER name`."""
     command: str
@@ -53,7 +55,7 @@ class _Passage(NamedTuple):
     event: str
     source: str
     client: str
-    instructions: Sequence[LocalInstruction | Described | None]
+    instructions: Sequence[LocalInstruction | Described | Laid | None]
     failed: Mapping[int, str]
 
     def rows(self) -> Iterator[tuple[int, str, int, str]]:
@@ -89,7 +91,7 @@ class _Passage(NamedTuple):
         # What a client sends must not be able to forge a line.
         return "".join(["".join(c if c.isprintable() else " " for c in line) + "\n" for line in lines])
 
-    def _ended(self, instruction: LocalInstruction | Described) -> str:
+    def _ended(self, instruction: LocalInstruction | Described | Laid) -> str:
         if not self.failed:
             return "success=True"
         error = self.failed.get(tensor_of(instruction))
@@ -112,7 +114,7 @@ class InstructionStream:
         event: str,
         source: str,
         client: str = "",
-        instructions: Sequence[LocalInstruction | Described] = (),
+        instructions: Sequence[LocalInstruction | Described | Laid] = (),
         failed: Mapping[int, str] | None = None,
     ) -> None:
         """Put what passed on the tape: instructions (without data), or replies to them, or neither."""
@@ -147,6 +149,26 @@ class InstructionStream:
         """The most recent lines, oldest first."""
         entries = itertools.chain.from_iterable(passage.entries() for passage in list(self._passages))
         return list(deque(entries, maxlen=KEPT))
+
+    def since(self, start: int, skip: str = "", most: int = AT_ONCE) -> tuple[str, int, int]:
+        """Lines from number `start` on, as far as they are kept: the text, its first number, the next one.
+
+        A piece is about `most` characters; `skip` is a source whose lines are left out.
+        """
+        passages = list(self._passages)
+        ends = [*(passage.first for passage in passages[1:]), self._count]
+        parts: list[str] = []
+        first = end = min(start, self._count)
+        for passage, after in zip(passages, ends, strict=True):
+            if after <= start:
+                continue
+            if not parts:
+                first = passage.first
+            parts.append("" if passage.source == skip else passage.text())
+            end = after
+            if sum(map(len, parts)) >= most:
+                break
+        return "".join(parts), first, end
 
     def follow_config(self) -> None:
         """Open, change or close the log file as GT_INSTRUCTION_LOG says now. Called once a batch."""

@@ -15,6 +15,7 @@ from gt.transport.protocol import Op
 
 # In half precision, rounding after every op would show.
 WIDE = ("float32", "float64")
+HALF = ("float16", "bfloat16")
 
 
 class Program:
@@ -50,10 +51,9 @@ class Program:
 
 def lower(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
     """The instructions that do the same in parts; None if the op itself will do."""
-    lowering = LOWERINGS.get(cmd.op)
-    if lowering is None or inputs[0].spec.dtype not in WIDE:
-        return None
-    return lowering(cmd, inputs)
+    dtype = inputs[0].spec.dtype
+    lowering = (LOWERINGS if dtype in WIDE else NARROW if dtype in HALF else {}).get(cmd.op)
+    return None if lowering is None else lowering(cmd, inputs)
 
 
 def _split(handle: TensorHandle) -> int | None:
@@ -190,6 +190,22 @@ def _kept(program: Program, target: int, handle: TensorHandle, attrs: Any) -> in
     kept = program.number("ne", target, attrs["ignore_index"])
     return program.keep(handle, what, program.add("sum", kept, dim=None, keepdim=False))
 
+
+def _wide_sum(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
+    """Parts of a sum are added up before they are rounded, as one worker would."""
+    attrs: Any = cmd.attrs or {}
+    if not _is_split_along(inputs[0], attrs["dim"]):
+        return None
+    program = Program(cmd)
+    total = program.add(cmd.op, program.add("cast", *cmd.inputs, dtype="float32"), **attrs)
+    return program.finish("cast", total, dtype=inputs[0].spec.dtype)
+
+
+NARROW: dict[str, Callable[[Op, list[TensorHandle]], list[Any] | None]] = {
+    "sum": _wide_sum,
+    "mean": _wide_sum,
+}
+"""In half precision."""
 
 LOWERINGS: dict[str, Callable[[Op, list[TensorHandle]], list[Any] | None]] = {
     "softmax": _softmax,

@@ -1,6 +1,7 @@
 """A client's instructions, placed: what each becomes, and on which workers."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gt.dispatcher.fair_share import Batch, Session
@@ -12,6 +13,7 @@ from gt.transport.protocol import (
     Fetched,
     GetData,
     LocalInstruction,
+    Member,
     Op,
     Placed,
     ShardOp,
@@ -77,6 +79,16 @@ def answer_lost(session: Session, sharding: ShardingStreamModifier, batch: Batch
         else:
             rest.append(instruction)
     batch.instructions = rest
+
+
+def shares(members: Mapping[str, Member]) -> dict[str, int]:
+    """How many bytes each worker has if all on a machine share its memory; of those that say."""
+    alike = Counter(member.host for member in members.values())
+    return {
+        name: member.memory // (alike[member.host] if member.host else 1)
+        for name, member in members.items()
+        if member.memory
+    }
 
 
 def layouts(session: Session, tensor: int) -> tuple[tuple[int, ...], list[Placement], str | None]:

@@ -79,6 +79,7 @@ def plan(
     if signal is not None:
         meshes = {signal.workers: None}
     alone = [(home if home in mesh else mesh[0],) for mesh in meshes if len(mesh) > 1]
+    alone += [(worker,) for handle in inputs for worker in _holders(handle)]
     wholes = [_whole(len(inputs), mesh) for mesh in dict.fromkeys([*meshes, *alone])]
     cuts = [
         choice
@@ -95,6 +96,13 @@ def plan(
         for handle, wanted in zip(inputs, best.wanted, strict=True)
     )
     return Plan(out, best.wanted, best.result, best.split, best.workers, best.shards, gathers)
+
+
+def _holders(handle: TensorHandle) -> Iterator[str]:
+    """Who has much more of a tensor than others: it has more memory, and less would have to move there."""
+    layout, workers = handle.home.layout, handle.home.workers
+    if isinstance(layout, Sharded) and max(layout.sizes) * len(workers) > 1.5 * sum(layout.sizes):
+        yield workers[layout.sizes.index(max(layout.sizes))]
 
 
 def _may_be_whole(choice: _Choice, inputs: Sequence[TensorHandle]) -> bool:

@@ -20,11 +20,13 @@ class Cluster(NamedTuple):
 
     workers: tuple[str, ...]
     memory: Mapping[str, int]
-    """How many bytes a worker's tensors may take, for those that say."""
+    """How many bytes a worker's tensors may take, for those that were told."""
     loads: Mapping[str, int]
     """How many bytes of unsplit tensors each has."""
     home: str
     """Where this client's small tensors have been put so far; empty at the start."""
+    capacity: Mapping[str, int] = {}
+    """As `memory`; those that were told nothing have their share of their machine's memory."""
 
 
 class Policy(Protocol):
@@ -51,21 +53,29 @@ class ShardingPolicy:
         if len(workers) > 1 and math.prod(spec.shape) >= self.shard_threshold:
             axis = self._axis(spec, len(workers))
             if axis is not None:
-                return Placement(
-                    Sharded(axis, self.sizes(spec.shape[axis], workers, cluster.memory)), workers
-                )
+                return Placement(Sharded(axis, self._parts(spec, axis, cluster)), workers)
         return Placement(Replicated(), (self._home(spec, cluster),))
 
     def _axis(self, spec: Spec, parts: int) -> int | None:
         """The first axis that is long enough for all; without one, a tensor stays whole."""
         return next((axis for axis, n in enumerate(spec.shape) if n >= parts), None)
 
+    def _parts(self, spec: Spec, axis: int, cluster: Cluster) -> tuple[int, ...]:
+        """How a tensor is split; if a worker could not hold its part so, in proportion to what they can."""
+        length, workers = spec.shape[axis], cluster.workers
+        sizes = self.sizes(length, workers, cluster.memory)
+        each = math.prod(spec.shape) * ITEMSIZE[spec.dtype] // max(length, 1)
+        rooms = [cluster.capacity.get(worker, 0) for worker in workers]
+        if all(rooms) and any(size * each > room for size, room in zip(sizes, rooms, strict=True)):
+            return proportional(length, rooms)
+        return sizes
+
     def _home(self, spec: Spec, cluster: Cluster) -> str:
         size = math.prod(spec.shape) * ITEMSIZE[spec.dtype]
         room = [
             worker
             for worker in cluster.workers
-            if not cluster.memory.get(worker) or cluster.loads[worker] + size <= cluster.memory[worker]
+            if not cluster.capacity.get(worker) or cluster.loads[worker] + size <= cluster.capacity[worker]
         ]
         least = min(room or cluster.workers, key=lambda worker: cluster.loads[worker])
         home = cluster.home

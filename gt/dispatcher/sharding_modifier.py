@@ -7,7 +7,7 @@ Like every stream modifier it is pure: it holds no instruction back, and never s
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +21,7 @@ from gt.dispatcher.tensor_handle import TensorHandle
 from gt.dispatcher.uploads import upload_parts, zeros
 from gt.ops import TABLE, Spec
 from gt.ops.split import Shard, Split
+from gt.transport.describe import Laid
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded, bytes_moved, even
 from gt.transport.modifiers import fresh_id
 from gt.transport.protocol import (
@@ -43,6 +44,8 @@ Stream = Iterator[Any]
 READ_IN_PARTS = 1 << 16
 """From how many bytes on terms are added up in parts before they are read."""
 
+MOST_LAID = 10_000
+"""Of how many tensors the layouts are kept for the tape, while nobody asks."""
 MADE_AGAIN = 1 << 16
 """Up to so many bytes it is cheaper to make random numbers again than to send them."""
 
@@ -59,6 +62,7 @@ class ShardingStreamModifier:
         policy: Policy | None = None,
         workers: tuple[str, ...] = (),
         memory: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None,
         loads: Counter[str] | None = None,
         home: str = "",
     ) -> None:
@@ -66,6 +70,7 @@ class ShardingStreamModifier:
         self.policy: Policy = policy or ShardingPolicy(shard_threshold)
         self.workers = workers
         self.memory: Mapping[str, int] = memory if memory is not None else {}
+        self.capacity: Mapping[str, int] = capacity if capacity is not None else self.memory
         self.loads: Counter[str] = loads if loads is not None else Counter()
         """How many bytes of unsplit tensors each worker has; of all clients."""
         self.home = home
@@ -75,6 +80,7 @@ class ShardingStreamModifier:
         """How each tensor lies."""
         self.lost: dict[int, str] = {}
         """Tensors that are gone, and why."""
+        self._laid: deque[tuple[int, TensorHandle]] = deque(maxlen=MOST_LAID)
         self._signals: dict[int, Signal] = {}
         self._plans: dict[Any, Plan] = {}
         self._keys: dict[Any, int] = {}
@@ -150,6 +156,15 @@ class ShardingStreamModifier:
             else:
                 del self.tensor_sharded[tensor]
                 self.lost[tensor] = why
+
+    def laid(self) -> list[Laid]:
+        """How the tensors lie that were made since the last time, for the tape."""
+        found = [
+            Laid(tensor, tuple(handle.spec.shape), handle.spec.dtype, handle.home)
+            for tensor, handle in self._laid
+        ]
+        self._laid.clear()
+        return found
 
     def forget(self) -> None:
         """The client is gone: what it had loads nobody any more."""
@@ -311,7 +326,7 @@ class ShardingStreamModifier:
         self._keep(cmd.result, spec, placement)
 
     def _place(self, spec: Spec) -> Placement:
-        cluster = Cluster(self.workers, self.memory, self.loads, self.home)
+        cluster = Cluster(self.workers, self.memory, self.loads, self.home, self.capacity)
         placement = self.policy.place(spec, cluster)
         if placement.whole and len(placement.workers) == 1:
             self.home = placement.workers[0]
@@ -319,6 +334,7 @@ class ShardingStreamModifier:
 
     def _keep(self, tensor: int, spec: Spec, placement: Placement) -> TensorHandle:
         handle = self.tensor_sharded[tensor] = TensorHandle("", spec, placement, tensor)
+        self._laid.append((tensor, handle))
         if isinstance(placement.layout, Sharded):
             self._sharded_tensors += 1
             self._sharded_bytes += nbytes(spec)

@@ -3,8 +3,9 @@
 import errno
 import itertools
 import os
+import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -57,6 +58,17 @@ class ClientPeer(Peer):
     def __init__(self, server: "Server", identity: bytes, hello: protocol.Hello) -> None:
         super().__init__(server, identity, hello)
         self.listener = Listener()
+        self.ticket = secrets.token_hex(16)
+        """What it shows at the doors of workers on other hosts."""
+        self._doors: dict[str, str] = {}
+
+    def show_doors(self, workers: Iterable[Any]) -> None:
+        """Tell it where workers on other hosts hand out data, if that has changed."""
+        found = [one for one in workers if isinstance(one, WorkerPeer) and one.door]
+        doors = {one.name: one.door for one in found if not one.is_beside(self)}
+        if doors != self._doors:
+            self._doors = doors
+            self.post(protocol.Doors(self.ticket, doors))
 
     def ack(self, sequence: int) -> None:
         """Every batch up to this one is done. Said now and then: one message stands for those before."""
@@ -83,10 +95,17 @@ class WorkerPeer(Peer):
 
     def __init__(self, server: "Server", identity: bytes, hello: protocol.WorkerHello) -> None:
         super().__init__(server, identity, hello)
-        self.member = protocol.Member(hello.address, hello.token) if hello.address else None
+        self.member = None
+        if hello.address:
+            self.member = protocol.Member(hello.address, hello.token, hello.host, hello.machine_memory)
         self.memory_limit = hello.memory_limit
         self._tellers: dict[str, Teller] = {}
         """By client: what this worker knows of its repeats."""
+        self.door = hello.door if hello.door.startswith("tcp://") else ""
+
+    def is_beside(self, client: Peer) -> bool:
+        """Whether it sees the same shared memory as a client."""
+        return bool(self.host) and client.host == self.host
 
     def meet(self, epoch: int, members: dict[str, protocol.Member]) -> None:
         """Tell it who the workers are from now on."""
@@ -99,14 +118,16 @@ class WorkerPeer(Peer):
     def send(self, sequence: int, chunk: Chunk) -> None:
         """Have instructions carried out."""
         client = chunk.session.link
-        shared = isinstance(client, ClientPeer) and bool(self.host) and client.host == self.host
+        shared = isinstance(client, ClientPeer) and self.is_beside(client)
+        ticket = client.ticket if isinstance(client, ClientPeer) and not shared else ""
         name = chunk.session.name
         teller = self._tellers.get(name)
         if teller is None:
             teller = self._tellers[name] = Teller()
         instructions: Any = teller.tell(chunk.instructions)
         returned, self.returned = self.returned, []
-        self.post(protocol.Work(sequence, name, instructions, shared, returned), chunk.frames)
+        work = protocol.Work(sequence, name, instructions, shared, returned, ticket)
+        self.post(work, chunk.frames)
 
     def forget(self, client: str) -> None:
         """Have everything of a client dropped."""
@@ -278,6 +299,7 @@ class Server:
             self._peers[identity] = client
             client.name = self.dispatcher.connect(client)
             client.post(protocol.Welcome(client.name, client.local))
+            client.show_doors(self.dispatcher.workers.values())
             config.verbose(f"client {client.name} connected")
             return
         name = hello.name or next(n for n in self._worker_names if n not in self.dispatcher.workers)
@@ -288,6 +310,7 @@ class Server:
         self._peers[identity] = worker
         worker.post(protocol.Welcome(name, worker.local))
         self.dispatcher.add_worker(worker)
+        self._show_doors()
         self._report(f"{name} ({hello.engine}) joined; {len(self.dispatcher.workers)} in all")
         if len(self.dispatcher.workers) >= self._expected_workers:
             waiting, self._waiting = self._waiting, []
@@ -313,6 +336,9 @@ class Server:
             case protocol.GetLayout(request, tensor):
                 self._layouts.append((peer, request, tensor))
                 self._answer_layouts()
+            case protocol.GetTape(request, start):
+                found = self.dispatcher.stream.since(start, skip=f"CLIENT {peer.name}")
+                peer.post(protocol.TapeLines(request, *found))
             case protocol.GetStats(request):
                 self._stats.append(_StatsQuestion(peer, request))
             case protocol.Bye():
@@ -379,8 +405,14 @@ class Server:
             self.dispatcher.disconnect(peer.name)
         else:
             self.dispatcher.remove_worker(peer.name, f"{peer.name} is gone, and its tensors with it: {why}")
+            self._show_doors()
         if peer.local and peer.memory:
             self._unswept.add(peer.memory)
+
+    def _show_doors(self) -> None:
+        for peer in list(self._peers.values()):
+            if isinstance(peer, ClientPeer):
+                peer.show_doors(self.dispatcher.workers.values())
 
     # --- statistics ---
 

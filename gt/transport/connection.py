@@ -95,6 +95,10 @@ class Link:
             poll.register(fd, select.POLLIN)
         poll.poll(seconds * 1000)
 
+    def watch(self, fd: int) -> None:
+        """Waiting ends also when something arrives here."""
+        self._fds = [*self._fds, fd]
+
     def until(self, done: Callable[[], Any], seconds: float, why: Callable[[], str]) -> Any:
         """What `done` gives once it gives something; it is asked whenever something may have arrived."""
         deadline = time.monotonic() + seconds

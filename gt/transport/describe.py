@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gt import config
 from gt.ops import TABLE
 from gt.transport import protocol
+from gt.transport.layouts import Placement, Sharded
 from gt.transport.protocol import (
     Boundary,
     CreateTensor,
@@ -33,6 +34,15 @@ class Described(NamedTuple):
     nbytes: int
 
 
+class Laid(NamedTuple):
+    """How a tensor lies over the workers, from now on."""
+
+    result: int
+    shape: tuple[int, ...]
+    dtype: str
+    placement: Placement
+
+
 _WITH_DATA = {Upload, CreateTensor}
 
 
@@ -53,7 +63,7 @@ def _without_data(instruction: LocalInstruction) -> LocalInstruction | Described
     return instruction
 
 
-def tensor_of(instruction: LocalInstruction | Described) -> int:
+def tensor_of(instruction: LocalInstruction | Described | Laid) -> int:
     """The tensor an instruction is about."""
     if isinstance(instruction, int):
         return instruction
@@ -62,7 +72,7 @@ def tensor_of(instruction: LocalInstruction | Described) -> int:
     return getattr(instruction, "result", -1)
 
 
-def describe(instruction: LocalInstruction | Described, physical: str) -> tuple[str, str, str]:
+def describe(instruction: LocalInstruction | Described | Laid, physical: str) -> tuple[str, str, str]:
     """What the tape calls an instruction, which tensor it is about, and the rest."""
     if isinstance(instruction, int):
         return "FreeTensor", f"tensor_id={physical}{instruction}", ""
@@ -71,6 +81,11 @@ def describe(instruction: LocalInstruction | Described, physical: str) -> tuple[
     match instruction:
         case Described(result, shape, dtype):
             return "CreateTensor", f"tensor_id={physical}{result}", f"shape={_field(shape)} dtype={dtype}"
+        case Laid(result, shape, dtype, placement):
+            rest = f"shape={_field(shape)} dtype={dtype} layout={placement}"
+            if isinstance(placement.layout, Sharded) and placement.layout.sizes:
+                rest += f" parts={','.join(map(str, placement.layout.sizes))}"
+            return "Layout", f"tensor_id={physical}{result}", rest
         case GetData(request, tensor):
             return "GetData", f"tensor_id={physical}{tensor}", f"request={request}"
         case ShardOp(tensor, count, axis, start, stop, result):
@@ -112,8 +127,10 @@ def _describe_op(instruction: Op, physical: str) -> tuple[str, str, str]:
     return kind, f"{key}={physical}{instruction.result}", rest
 
 
-def size_of(instruction: LocalInstruction | Described) -> int:
+def size_of(instruction: LocalInstruction | Described | Laid) -> int:
     """How many bytes an instruction takes when it travels."""
+    if isinstance(instruction, Laid):
+        return 0  # it does not
     if isinstance(instruction, Described):
         return instruction.nbytes
     return len(protocol.encode(instruction))

@@ -2,7 +2,8 @@
 
 Every worker listens at an address of its own. What it is sent is sorted by exchange and sender, and taken
 when the worker comes to that exchange. Sending never waits; taking waits until what is expected has come, or
-until the sender is known to be gone.
+until the sender is known to be gone. On one host, bytes that are many lie in shared memory, and only its name
+is sent.
 """
 
 import contextlib
@@ -17,13 +18,21 @@ import numpy as np
 import zmq
 
 from gt import config
-from gt.errors import WorkerError
+from gt.errors import ProtocolError, WorkerError
 from gt.transport import protocol
 from gt.transport.connection import configure, endpoint
 from gt.transport.protocol import Member
+from gt.transport.shared_memory import SharedMemory, host
 
 LOOK_SECONDS = 0.02
 """How often a worker that waits looks whether the one it waits for is still there."""
+
+
+SHARED = 1 << 15
+"""From how many bytes on shared memory is faster than a socket."""
+
+OWED = 4
+"""How many pieces of another worker's shared memory are kept until there is something else to send it."""
 
 
 class Parcel(msgspec.Struct, frozen=True, array_like=True):
@@ -31,20 +40,26 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
 
     token: str
     number: int
+    """Of the exchange; -1 for none: it only gives back memory."""
     round: int
     sender: str
     error: str | None = None
+    shared: str = ""
+    """If not empty: the bytes are in the shared memory of this name, and there are so many."""
+    size: int = 0
+    returned: list[str] = []
+    """The receiver's shared memory that is free again."""
 
 
 _decode = msgspec.msgpack.Decoder(Parcel).decode
 Arrived = tuple[str | None, memoryview]
 
 
-def own_place(server: str) -> str:
+def own_place(server: str, what: str = "peer") -> str:
     """Where a worker listens for others: beside its server, on the network that leads to it."""
     place = endpoint(server)
     if place.startswith("ipc://"):
-        return f"{place}-peer-{os.getpid()}"
+        return f"{place}-{what}-{os.getpid()}"
     host = place.removeprefix("tcp://").rpartition(":")[0]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((host, 9))  # sends nothing: it only looks up the way
@@ -54,7 +69,10 @@ def own_place(server: str) -> str:
 class Peers:
     """A worker's way to the others, and theirs to it."""
 
-    def __init__(self, bind: str, context: zmq.Context | None = None) -> None:
+    def __init__(
+        self, bind: str, context: zmq.Context | None = None, memory: SharedMemory | None = None
+    ) -> None:
+        self._memory = memory
         self._context = context or zmq.Context()
         self._own_context = context is None
         self._inbox = self._context.socket(zmq.PULL)
@@ -68,6 +86,8 @@ class Peers:
         self.members: Mapping[str, Member] = {}
         self._since: dict[str, int] = {}
         """The epoch in which each of them came."""
+        self._near: set[str] = set()
+        """Those that see the same shared memory."""
         self._outboxes: dict[str, zmq.Socket] = {}
         self._arrived: dict[tuple[int, int], dict[str, Arrived]] = {}
         self._given_up: set[tuple[int, int, str]] = set()
@@ -76,9 +96,16 @@ class Peers:
         self.look: Callable[[], None] = lambda: None
         """Called while waiting: takes in news of who is there."""
 
+    @property
+    def neighbours(self) -> int:
+        """How many workers are known to be on this machine, this one included."""
+        return max(1, len(self._near))
+
     def forget_all(self) -> None:
         """Start anew: the server that knew the others is gone."""
-        self.epoch, self.members = 0, {}
+        for name in self.members:
+            self._forget(name)
+        self.epoch, self.members, self._near = 0, {}, set()
         self._arrived.clear()
         self._given_up.clear()
         for outbox in self._outboxes.values():
@@ -93,27 +120,60 @@ class Peers:
         for name, member in members.items():
             if self.members.get(name) != member:
                 self._since[name] = epoch
-        for name in [name for name in self._outboxes if members.get(name) != self.members.get(name)]:
-            self._outboxes.pop(name).close(linger=0)
+        for name in [name for name, member in self.members.items() if members.get(name) != member]:
+            self._forget(name)
         self.members = members
+        seen = host() if self._memory is not None else ""
+        self._near = {name for name, member in members.items() if seen and member.host == seen}
+
+    def _forget(self, name: str) -> None:
+        """Somebody is gone: drop the way there, and the memory we shared."""
+        if name in self._outboxes:
+            self._outboxes.pop(name).close(linger=0)
+        if self._memory is not None:
+            self._memory.forget(_key(name))
 
     def send(
         self, to: str, number: int, round: int, array: np.ndarray | None, error: str | None = None
     ) -> None:
         """Send bytes, or that there are none. To somebody who is gone it is lost, and nobody minds."""
+        size, shared, data = 0, "", memoryview(b"")
+        if array is not None:
+            size = array.nbytes
+            if size >= SHARED and to in self._near and self._memory is not None:
+                with contextlib.suppress(OSError):  # it is full: the bytes go by the socket
+                    shared = self._memory.put(array, _key(to))
+            if not shared:
+                data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        if self._post(to, number, round, error, shared, size, data):
+            self.bytes_sent += size
+
+    def settle(self) -> None:
+        """Give back shared memory that is used up: with what is sent next, or now if that is much."""
+        if self._memory is None:
+            return
+        for name in self._near:
+            if self._memory.owes(_key(name)) > OWED:
+                self._post(name, -1, 0, None, "", 0, memoryview(b""))
+
+    def _post(
+        self, to: str, number: int, round: int, error: str | None, shared: str, size: int, data: memoryview
+    ) -> bool:
         member = self.members.get(to)
         if member is None:
-            return
+            return False
         outbox = self._outboxes.get(to)
         if outbox is None:
             outbox = self._outboxes[to] = self._context.socket(zmq.PUSH)
             configure(outbox)
             outbox.connect(member.address)
-        parcel = protocol.encode(Parcel(member.token, number, round, self.name, error))
-        data = b"" if array is None else np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        with contextlib.suppress(zmq.ZMQError):
-            outbox.send_multipart([parcel, data], zmq.NOBLOCK, copy=False)
-            self.bytes_sent += len(data)
+        returned = self._memory.done_with(_key(to)) if self._memory is not None else []
+        parcel = Parcel(member.token, number, round, self.name, error, shared, size, returned)
+        try:
+            outbox.send_multipart([protocol.encode(parcel), data], zmq.NOBLOCK, copy=False)
+        except zmq.ZMQError:
+            return False
+        return True
 
     def _is_gone(self, name: str, epoch: int) -> bool:
         """Whether the worker that had this name in that epoch is gone; another may have it now."""
@@ -145,6 +205,13 @@ class Peers:
                 self.look()
                 looked = time.monotonic()
 
+    def give_up(self, number: int, senders: Collection[str]) -> None:
+        """Do not wait for an exchange any more; what still comes for it is dropped."""
+        for round in (0, 1):
+            arrived = self._arrived.pop((number, round), {})
+            others = [sender for sender in senders if sender != self.name and sender not in arrived]
+            self._given_up.update((number, round, sender) for sender in others)
+
     def _sort(self) -> None:
         """Sort what has arrived. What shows no token, or makes no sense, is dropped."""
         while self._inbox.getsockopt(zmq.EVENTS) & zmq.POLLIN:  # type: ignore[operator] - a number
@@ -155,11 +222,27 @@ class Peers:
                 continue
             if len(parts) != 2 or not secrets.compare_digest(parcel.token, self.token):
                 continue
+            if self._memory is not None:
+                self._memory.take_back(parcel.returned)
             place = parcel.number, parcel.round, parcel.sender
+            if parcel.number < 0:
+                continue
+            error, data = parcel.error, parts[1].buffer
+            if parcel.shared:
+                # Also if nobody waits for it any more: to have had it is how it is given back.
+                error, data = self._shared(parcel)
             if place in self._given_up:
                 self._given_up.discard(place)
                 continue
-            self._arrived.setdefault(place[:2], {})[parcel.sender] = parcel.error, parts[1].buffer
+            self._arrived.setdefault(place[:2], {})[parcel.sender] = error, data
+
+    def _shared(self, parcel: Parcel) -> Arrived:
+        try:
+            if self._memory is None:
+                raise ProtocolError("this worker has no shared memory")
+            return None, self._memory.get(parcel.shared, parcel.size, _key(parcel.sender))
+        except ProtocolError as error:
+            return f"what {parcel.sender} sent cannot be read: {error}", memoryview(b"")
 
     def close(self) -> None:
         """Leave."""
@@ -168,3 +251,8 @@ class Peers:
         self._inbox.close(linger=0)
         if self._own_context:
             self._context.term()
+
+
+def _key(name: str) -> str:
+    """What shared memory calls a worker; clients have names of their own there."""
+    return f"peer {name}"

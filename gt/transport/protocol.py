@@ -16,7 +16,7 @@ import numpy as np
 from gt.ops.dtypes import ITEMSIZE
 from gt.transport.layouts import Placement, Replicated, Sharded
 
-VERSION = 3
+VERSION = 4
 """Both ends must speak the same one. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
@@ -294,6 +294,8 @@ class Data(msgspec.Struct, frozen=True, tag=10, array_like=True):
     array: ArrayData | None
     error: str | None = None
     part: Part | None = None
+    door: str = ""
+    """If not empty: this worker has handed the bytes out at its door."""
 
 
 class Fetched(NamedTuple):
@@ -339,6 +341,13 @@ class Welcome(msgspec.Struct, frozen=True, tag=13, array_like=True):
     """Whether both sides see the same shared memory."""
 
 
+class Doors(msgspec.Struct, frozen=True, tag=16, array_like=True):
+    """Where workers on other hosts hand out data from now on, by name; and what to show there."""
+
+    ticket: str
+    addresses: dict[str, str]
+
+
 class Layouts(msgspec.Struct, frozen=True, tag=15, array_like=True):
     """Where a tensor lies: its placements, the first one its own, others copies; or why it is nowhere."""
 
@@ -346,6 +355,15 @@ class Layouts(msgspec.Struct, frozen=True, tag=15, array_like=True):
     shape: tuple[int, ...]
     placements: list[Placement]
     error: str | None = None
+
+
+class TapeLines(msgspec.Struct, frozen=True, tag=17, array_like=True):
+    """Lines of the tape: the number of the first one, and the number that the next one will have."""
+
+    request: int
+    text: str
+    first: int
+    next: int
 
 
 class Stats(msgspec.Struct, frozen=True, tag=14, array_like=True):
@@ -388,6 +406,13 @@ class GetStats(msgspec.Struct, frozen=True, tag=22, array_like=True):
     request: int
 
 
+class GetTape(msgspec.Struct, frozen=True, tag=26, array_like=True):
+    """Ask for the lines of the tape from this number on, as far as they are kept."""
+
+    request: int
+    start: Annotated[int, msgspec.Meta(ge=0)]
+
+
 class Bye(msgspec.Struct, frozen=True, tag=23, array_like=True):
     """The client leaves; nothing it holds is needed any more."""
 
@@ -424,6 +449,10 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
     """What they have to show."""
     memory_limit: int = 0
     """How many bytes its tensors may take; 0 if it does not say."""
+    machine_memory: int = 0
+    """How many bytes its machine has, for all workers there; 0 if that is not known."""
+    door: str = ""
+    """Where clients on other hosts collect data."""
 
 
 class Mesh(msgspec.Struct, frozen=True, tag=36, array_like=True):
@@ -438,6 +467,10 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
     address: str
     token: str
+    host: str = ""
+    """Which shared memory it sees; empty if none."""
+    memory: int = 0
+    """How many bytes its machine has, for all workers there; 0 if that is not known."""
 
 
 class GetSpecs(msgspec.Struct, frozen=True, tag=37, array_like=True):
@@ -463,6 +496,8 @@ class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
     shared_memory: bool
     returned: list[str] = []
     """The worker's shared memory that is free again."""
+    ticket: str = ""
+    """What the client shows at the worker's door, if it is on another host."""
 
 
 class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
@@ -498,8 +533,8 @@ class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
     stats: dict[str, Any]
 
 
-FromClient = Hello | Batch | GetStats | GetLayout | FollowLog | Bye
-ToClient = Welcome | Ack | Data | Stats | Layouts | Refused
+FromClient = Hello | Batch | GetStats | GetLayout | GetTape | FollowLog | Bye
+ToClient = Welcome | Ack | Data | Stats | Layouts | Doors | TapeLines | Refused
 FromWorker = WorkerHello | Done | WorkerStats | Specs | Bye
 ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Mesh | Refused
 

@@ -70,12 +70,11 @@ class _Segment:
             os.close(file)
         return cls(name, len(data))
 
-    def fill(self, data: memoryview) -> None:
+    def fill(self, array: np.ndarray) -> None:
         """Put other data into it."""
         if self._memory is None:
             self._memory = _map(self.name)
-        target = np.frombuffer(self._memory, np.uint8, len(data))
-        np.copyto(target, np.frombuffer(data, np.uint8))
+        np.copyto(np.frombuffer(self._memory, array.dtype, array.size).reshape(array.shape), array)
 
     def remove(self) -> None:
         """Give the memory back to the system, once the other side has let go of it too."""
@@ -100,8 +99,7 @@ class SharedMemory:
 
     def put(self, array: np.ndarray, receiver: str) -> str:
         """Copy an array into a segment; the result is its name."""
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        size = len(data)
+        size = array.nbytes
         with self._lock:  # two threads must not choose the same one
             fitting = [segment for segment in self._free if size <= segment.size <= 2 * size]
             segment = min(fitting, key=lambda one: one.size, default=None)
@@ -109,10 +107,11 @@ class SharedMemory:
                 self._free.remove(segment)
         try:
             if segment is not None:
-                segment.fill(data)
+                segment.fill(array)
         except ProtocolError:
             segment = None  # somebody has removed it; another will do
         if segment is None:
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             segment = _Segment.filled(self.prefix, data)
         segment.receiver = receiver
         self._lent[segment.name] = segment
@@ -147,6 +146,10 @@ class SharedMemory:
         lease = (ctypes.c_ubyte * size).from_buffer(memory)
         weakref.finalize(lease, self._done_with[owner].append, name).atexit = False
         return memoryview(lease).cast("B")
+
+    def owes(self, owner: str) -> int:
+        """How many pieces have been used up and not been given back."""
+        return len(self._done_with.get(owner, ()))
 
     def done_with(self, owner: str) -> list[str]:
         """What has been used up since the last call, to be given back to its owner."""

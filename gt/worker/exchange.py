@@ -27,10 +27,20 @@ REDUCE: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum, "min"
 
 def exchange(order: Exchange, own: np.ndarray | None, error: str | None, peers: "Peers") -> np.ndarray | None:
     """Take part: give from `own` (or say the `error`), and have what is this worker's; None if nothing is."""
-    if _in_parts(order):
-        return _all_reduce(order, own, error, peers)
-    _give(order, own, error, peers)
-    return _have(order, own, error, peers)
+    try:
+        if _in_parts(order):
+            return _all_reduce(order, own, error, peers)
+        _give(order, own, error, peers)
+        return _have(order, own, error, peers)
+    except WorkerError:
+        raise
+    except Exception as failed:
+        # Others wait for what could not be sent; and what they sent is not waited for any more.
+        poison(order, f"{order.kind} failed on {peers.name}: {type(failed).__name__}: {failed}", peers)
+        peers.give_up(order.number, order.source.workers)
+        raise
+    finally:
+        peers.settle()
 
 
 def poison(order: Exchange, error: str, peers: "Peers") -> None:
@@ -115,10 +125,13 @@ def _combined(terms: list[np.ndarray], op: str, dtype: str) -> np.ndarray:
         for term in terms:
             total += term.astype(np.float32)
         return total.astype(terms[0].dtype)
-    result = np.array(terms[0])
+    first, *others = terms
+    if not others:
+        return np.array(first)
+    result = np.empty(first.shape, first.dtype)
     with np.errstate(all="ignore"):
-        for term in terms[1:]:
-            result = np.asarray(reduce(result, term))
+        for number, term in enumerate(others):
+            reduce(result if number else first, term, out=result)
     return result
 
 
@@ -153,7 +166,7 @@ def _all_reduce(order: Exchange, own: np.ndarray | None, error: str | None, peer
             ]
             layout: Any = order.source.layout
             total = _combined(terms, layout.op, order.dtype)
-    except WorkerError as failed:
+    except (WorkerError, MemoryError) as failed:
         trouble = str(failed)
     for name in others:
         peers.send(name, order.number, 1, total, trouble if total is None else None)

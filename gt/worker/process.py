@@ -12,10 +12,13 @@ import numpy as np
 from gt.errors import ConnectionLost, WorkerError
 from gt.transport import arrays, protocol
 from gt.transport.connection import Link
+from gt.transport.doors import Door
 from gt.transport.peers import Peers, own_place
 from gt.transport.protocol import CreateTensor, Upload
 from gt.transport.repeats import Listener
 from gt.transport.shared_memory import SharedMemory, host
+from gt.worker import machine
+from gt.worker.guard import Guard
 from gt.worker.worker import Worker
 
 
@@ -36,7 +39,8 @@ class WorkerProcess:
         self._listeners: dict[str, Listener] = {}
         """By client: what is known of its repeats."""
         self._welcome: protocol.Welcome | None = None
-        self._peers = worker.peers = Peers(own_place(address))
+        self._peers = worker.peers = Peers(own_place(address), memory=self._memory)
+        self._door = Door(own_place(address, "door"))
         self._backlog: deque[tuple[protocol.ToWorker, list[Any]]] = deque()
         """What has arrived and is still to be done: while waiting for other workers, more arrives."""
 
@@ -63,6 +67,7 @@ class WorkerProcess:
                         self._forget(client)
         finally:
             self._peers.close()
+            self._door.close()
             self._memory.close()
 
     def _join(self, link: Link, alive: Callable[[], bool], deadline: float, again: bool) -> bool:
@@ -80,6 +85,8 @@ class WorkerProcess:
                 self._peers.address,
                 self._peers.token,
                 self.worker.memory_limit,
+                machine.total(),
+                self._door.address,
             )
         )
 
@@ -104,7 +111,9 @@ class WorkerProcess:
         self.worker.name = self._peers.name = self._welcome.name
         self._report(f"{self.worker.name} ({self.worker.engine_name}) is ready, working for {self.address}")
         # Now, so that the first op does not wait for it.
-        _ = self.worker.engine
+        if self.worker.engine.on_host:
+            self.worker.guard = Guard()
+            self.worker.guard.share_with(self._peers.neighbours)
         return True
 
     def _serve(self, link: Link, alive: Callable[[], bool]) -> None:
@@ -124,6 +133,8 @@ class WorkerProcess:
             message = protocol.decode_by_worker(payload)
             if isinstance(message, protocol.Mesh):
                 self._peers.meet(message.epoch, message.members)
+                if self.worker.guard is not None:
+                    self.worker.guard.share_with(self._peers.neighbours)
             else:
                 self._backlog.append((message, frames))
 
@@ -143,7 +154,8 @@ class WorkerProcess:
                 case protocol.ForgetClient(client):
                     self._forget(client)
                 case protocol.GetWorkerStats(request):
-                    link.send(protocol.WorkerStats(request, self.worker.get_stats()))
+                    stats = self.worker.get_stats() | {"door_bytes_given": self._door.bytes_given}
+                    link.send(protocol.WorkerStats(request, stats))
                 case protocol.GetSpecs(client):
                     link.send(protocol.Specs(client, *self.worker.specs(client)))
                 case protocol.Welcome() as welcome:
@@ -169,13 +181,14 @@ class WorkerProcess:
         frames: list[memoryview] = []
         memory = self._memory if work.shared_memory else None
         data = [
-            protocol.Data(
-                request,
-                None if array is None else arrays.pack(array, frames, memory, work.client),
-                error,
-                part,
+            self._at_door(work.ticket, fetched)
+            or protocol.Data(
+                fetched.request,
+                None if fetched.array is None else arrays.pack(fetched.array, frames, memory, work.client),
+                fetched.error,
+                fetched.part,
             )
-            for request, array, error, part in outcome.data
+            for fetched in outcome.data
         ]
         returned = self._memory.done_with(work.client)
         link.send(
@@ -184,6 +197,18 @@ class WorkerProcess:
             ),
             frames,
         )
+
+    def _at_door(self, ticket: str, fetched: protocol.Fetched) -> protocol.Data | None:
+        """Hand data out at the door; the result is what to tell the dispatcher; None if it must go there."""
+        request, array, _, part = fetched
+        if not ticket or array is None or array.nbytes <= arrays.SMALL:
+            return None
+        frames: list[memoryview] = []
+        packed = arrays.pack(array, frames, None, "")
+        if not self._door.give(ticket, protocol.Data(request, packed, None, part), frames[0]):
+            return None
+        said = protocol.ArrayData(packed.shape, packed.dtype, b"")
+        return protocol.Data(request, said, None, part, self.worker.name)
 
     def _unpack(self, instruction: CreateTensor, buffers: list[memoryview], client: str) -> Any:
         try:

@@ -30,8 +30,9 @@ from gt.worker.background import Background
 from gt.worker.condenser import Condenser
 from gt.worker.engine.base import Engine, attributes, load_engine
 from gt.worker.exchange import exchange, poison
+from gt.worker.guard import Guard
 from gt.worker.hotpaths import Call, HotPaths
-from gt.worker.memory import Checked, Limit, Values, dtype_name
+from gt.worker.memory import Checked, Limit, Values, dtype_name, explain, is_out_of_memory
 
 if TYPE_CHECKING:
     from gt.transport.peers import Peers
@@ -88,7 +89,9 @@ class Worker:
         self.name = name
         self.memory_limit = memory_limit
         """How many bytes tensors may take; 0 for no limit but the machine's."""
-        self._limit = Limit(name, memory_limit) if memory_limit else None
+        self._limit = Limit(memory_limit) if memory_limit else None
+        self.guard: Guard | None = None
+        """What keeps it within its machine's memory, if it has a process of its own."""
         self.engine_name = backend or engine
         self.modifiers = list(modifiers)
         self.spaces: dict[str, Space] = {}
@@ -211,8 +214,9 @@ class Worker:
         """One instruction after the other."""
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
-        if self._limit is not None:
-            run = self._limit.checked(run)
+        limit = self._limit or (self.guard and self.guard.near())
+        if limit is not None:
+            run = limit.checked(run)
             functions = Checked(run)
         instruction: Any
         for instruction in instructions:
@@ -236,8 +240,8 @@ class Worker:
                 data.append(self._get(space, instruction))
             elif kind is Upload:
                 try:
-                    if self._limit is not None:
-                        self._limit.check(instruction.array.nbytes)
+                    if limit is not None:
+                        limit.check(instruction.array.nbytes)
                     values[instruction.result] = self.engine.put(instruction.array)
                 except Exception as error:  # noqa: BLE001 - as above
                     array = instruction.array
@@ -295,13 +299,8 @@ class Worker:
         try:
             if peers is None:
                 raise RuntimeError("this worker knows no others")
-            own = error = None
-            if peers.name in order.source.workers:
-                value = space.values.get(order.tensor)
-                error = space.failures.get(
-                    order.tensor, f"Tensor not found: there is no tensor {order.tensor}"
-                )
-                own = None if value is None else self.engine.get(value)
+            gives = peers.name in order.source.workers
+            own, error = self._own(space, order) if gives else (None, None)
             result = exchange(order, own, error, peers)
             if result is not None:
                 if self._limit is not None:
@@ -350,7 +349,8 @@ class Worker:
         return Failed(tensor, message)
 
     def _message(self, what: str, error: Exception) -> str:
-        return f"{what} failed on {self.name} ({self.engine_name}): {type(error).__name__}: {error}"
+        cause = explain(error) if is_out_of_memory(error) else f"{type(error).__name__}: {error}"
+        return f"{what} failed on {self.name} ({self.engine_name}): {cause}"
 
     def specs(self, client: str) -> tuple[dict[int, tuple[tuple[int, ...], str]], dict[int, str]]:
         """The shape and dtype of each of a client's tensors, and what failed and why."""

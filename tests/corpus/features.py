@@ -6,8 +6,14 @@ A case that needs what this release lacks is skipped, and Triton's own compiler 
 import dataclasses
 import inspect
 
+import pytest
 import triton.language as tl
 from triton.compiler.code_generator import CodeGenerator
+
+OLD_NAMES_ARE_FINE = pytest.mark.filterwarnings(
+    "ignore:view is deprecated", "ignore:tl.make_block_ptr is deprecated"
+)
+"""For tests that run the corpus: it uses on purpose what a release advises against."""
 
 
 @dataclasses.dataclass(frozen=True)

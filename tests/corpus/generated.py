@@ -9,12 +9,10 @@ Variables keep their types, as compiled Triton wants it.
 runs `generated.py` in each folder of this one in Triton's own interpreter, and saves what came out beside it.
 """
 
-import importlib.util
 import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import hypothesis.strategies as st
@@ -22,6 +20,7 @@ import numpy as np
 import torch
 
 from tests.corpus.case import Case, integers, launched_with, normal, tensors_of
+from tests.generating import imported
 
 BLOCK, PROGRAMS, SLOTS = 8, 6, 4
 
@@ -274,18 +273,6 @@ def kernels(draw: Callable[[st.SearchStrategy[Any]], Any]) -> str:
     return "\n".join([HEAD.rstrip(), *body, *last, ""])
 
 
-def imported(text: str, folder: Path) -> ModuleType:
-    """The text as a module that has a file, which is where Triton reads kernels."""
-    path = folder / "generated.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("generated", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def arguments(generator: torch.Generator) -> dict[str, Any]:
     size = BLOCK * PROGRAMS
     return {
@@ -301,7 +288,7 @@ def arguments(generator: torch.Generator) -> dict[str, Any]:
 
 
 def case_of(text: str, folder: Path) -> Case:
-    return Case("generated", imported(text, folder).kernel, arguments, (PROGRAMS,), lambda a: {})
+    return Case("generated", imported(text, folder, "generated").kernel, arguments, (PROGRAMS,), lambda a: {})
 
 
 def main(folder: Path) -> None:

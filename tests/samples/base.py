@@ -51,6 +51,11 @@ def bools(*shape: int) -> np.ndarray:
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
+def is_float(array: np.ndarray) -> bool:
+    """Whether a gradient may be asked of it."""
+    return array.dtype.kind == "f" or array.dtype == BFLOAT16
+
+
 def to_torch(array: np.ndarray) -> torch.Tensor:
     """PyTorch's tensor of an array, bfloat16 included."""
     if array.dtype == BFLOAT16:
@@ -82,3 +87,20 @@ def assert_same(ours: gt.Tensor, theirs: torch.Tensor) -> None:
     assert (sent.shape, sent.dtype.name) == (ours.shape, ours.dtype), "computed by the engine"
     close = tolerance(name)
     np.testing.assert_allclose(np.asarray(ours), expected, rtol=close, atol=close)
+
+
+def assert_same_gradients(
+    result: gt.Tensor, ours: list[gt.Tensor], expected: torch.Tensor, theirs: list[torch.Tensor]
+) -> None:
+    """Two libraries' results, computed from these tensors, have the same gradients."""
+    weights = np.linspace(-1, 1, result.numel()).reshape(result.shape).astype(np.float32)
+    result.backward(gt.from_numpy(weights).to(result.dtype))
+    expected.backward(torch.from_numpy(weights).to(expected.dtype))
+    for mine, other in zip(ours, theirs, strict=True):
+        if other.grad is None:
+            assert mine.grad is None
+            continue
+        assert mine.grad is not None
+        assert (mine.grad.shape, mine.grad.dtype) == (mine.shape, mine.dtype)
+        close = {"float16": 4e-3, "bfloat16": 4e-2}.get(mine.dtype, 1e-5)
+        np.testing.assert_allclose(np.asarray(mine.grad), from_torch(other.grad), rtol=close, atol=close)

@@ -33,8 +33,3 @@ class set_attributes:
                 setattr(owner, name, value)
             elif name in vars(owner):
                 delattr(owner, name)
-
-
-def set_attribute(owner: object, name: str, value: Any) -> set_attributes:
-    """The same for one attribute."""
-    return set_attributes([(owner, name, value)])

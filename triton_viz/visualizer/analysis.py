@@ -7,10 +7,12 @@ import numpy as np
 from triton_viz.clients.profiler.data import KernelProfile
 from triton_viz.clients.profiler.devices import find_device
 from triton_viz.clients.sanitizer.data import Verdict
+from triton_viz.core.chip import ChipProfile
 from triton_viz.core.data import Access, Issue, Launch, Op, TensorInfo
 from triton_viz.errors import UnsupportedError
 from triton_viz.visualizer.draw import is_op, uuid_of
 from triton_viz.visualizer.payloads import (
+    ChipReport,
     DeviceRoof,
     IssueList,
     IssuePayload,
@@ -152,7 +154,8 @@ def _op_of(launch: Launch, issue: Issue) -> str:
 
 
 def profile_of(launch: Launch) -> Profile:
-    """The profiler's report on a launch, and what the device of its roofline can do."""
+    """The profiler's report on a launch, what the device of its roofline can do, and what its chip did."""
+    chip = next((_chip(record) for record in launch.records if isinstance(record, ChipProfile)), None)
     for record in launch.records:
         if isinstance(record, KernelProfile):
             roof = record.report.roofline
@@ -161,5 +164,9 @@ def profile_of(launch: Launch) -> Profile:
             except UnsupportedError:  # one that the user described
                 bandwidth = roof.memory_bytes / roof.seconds if roof.seconds else 0.0
             device = DeviceRoof(name=roof.device, flops=roof.ridge * bandwidth, bandwidth=bandwidth)
-            return Profile(report=record.report, device=device)
-    return Profile(report=None, device=None)
+            return Profile(report=record.report, device=device, chip=chip)
+    return Profile(report=None, device=None, chip=chip)
+
+
+def _chip(record: ChipProfile) -> ChipReport:
+    return ChipReport(**{name: getattr(record, name) for name in ChipReport.__struct_fields__})

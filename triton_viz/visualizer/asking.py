@@ -81,7 +81,7 @@ def op(name: str = "uuid") -> tuple[str, Launch, int, Program]:
 def window(count: int) -> Window:
     """The piece of a matrix that is asked for."""
     found = Window(
-        count=count,
+        count=min(count, number("until", count)),
         columns=number("columns", least=1),
         top=number("top", 0),
         left=number("left", 0),

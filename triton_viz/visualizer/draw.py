@@ -1,5 +1,6 @@
 """From records to what the page draws of one program."""
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ import numpy as np
 
 from triton_viz.clients.profiler.data import Advice, KernelProfile, SiteProfile
 from triton_viz.clients.sanitizer.data import Verdict
+from triton_viz.core.chip import ChipProfile, Instruction
 from triton_viz.core.columns import Numbers, Places
-from triton_viz.core.data import Access, Dot, Issue, Launch, Load, Op, Program, Store, TensorInfo
+from triton_viz.core.data import Access, Dot, Issue, Launch, Load, Op, Program, SbufEvent, Store, TensorInfo
+from triton_viz.visualizer.flow import Tiles, tiles_by_buffer
 from triton_viz.visualizer.payloads import AccessPayload, DotPayload, OpPayload, SitePayload
 
-ABOUT_THE_LAUNCH = (Issue, Verdict, SiteProfile, KernelProfile, Advice)
+ABOUT_THE_LAUNCH = (Issue, Verdict, SiteProfile, KernelProfile, Advice, SbufEvent, ChipProfile)
 """Records that say something of a launch, and are no op that a program executed."""
 
 _COMMON = {"programs", "call_path", "iterations", "places", "values"}
@@ -29,12 +32,58 @@ def uuid_of(launch: Launch, number: int, program: Program) -> str:
     return f"{launch.id}-{number}-{'.'.join(str(index) for index in program)}"
 
 
-def places_in(launch: Launch, program: Program) -> list[tuple[int, Op, int]]:
-    """A program's ops in the order they happened: number of the record, record, and the program's lane."""
+Place = tuple[int, Op, int]
+"""An op of one program: the number of the record, the record, and the program's lane."""
+
+
+def places_in(launch: Launch, program: Program) -> list[Place]:
+    """A program's ops in the order they happened.
+
+    An instruction whose doing is recorded too is told with what it did, and is no op of its own.
+    """
+    return _told(_executed(launch, program))
+
+
+def _executed(launch: Launch, program: Program) -> list[Place]:
     return [
         (number, record, lane)
         for number, record in enumerate(launch.records)
         if is_op(record) and (lane := record.programs.lane(program)) is not None
+    ]
+
+
+def _told(executed: list[Place]) -> list[Place]:
+    return [
+        place
+        for place, after in itertools.zip_longest(executed, executed[1:])
+        if not isinstance(place[1], Instruction) or after is None or isinstance(after[1], Instruction)
+    ]
+
+
+def _engines(executed: list[Place]) -> dict[int, dict[str, Any]]:
+    """The instruction that each op is part of, as fields for the page, by the number of its record."""
+    found: dict[int, dict[str, Any]] = {}
+    current = None
+    for number, record, _ in executed:
+        if isinstance(record, Instruction):
+            current = {
+                "instruction": record.name,
+                "engine": record.engine,
+                "time": record.number,
+                "buffers_read": record.buffers_read,
+                "buffers_written": record.buffers_written,
+            }
+        if current is not None:
+            found[number] = current
+    return found
+
+
+def events_in(launch: Launch, program: Program) -> list[SbufEvent]:
+    """A program's buffers on the chip, in the order they were allocated."""
+    return [
+        record
+        for record in launch.records
+        if isinstance(record, SbufEvent) and record.programs.lane(program) is not None
     ]
 
 
@@ -74,9 +123,16 @@ def get_visualization_data(
     """One payload per op of one program, or of `count` of its ops from `first` on."""
     paths = Paths() if paths is None else paths
     tensors = {tensor.name: tensor for tensor in launch.tensors}
-    ops = places_in(launch, program)
+    executed = _executed(launch, program)
+    ops, engines = _told(executed), _engines(executed)
     last = len(ops) if count is None else min(len(ops), first + count)
-    return [_payload(launch, ops, position, program, tensors, paths) for position in range(first, last)]
+    tiles = tiles_by_buffer(executed, events_in(launch, program)) if engines else {}
+    payloads = [
+        _payload(launch, ops, position, program, tensors, paths, tiles) for position in range(first, last)
+    ]
+    for payload, (number, _, _) in zip(payloads, ops[first:last], strict=True) if engines else ():
+        payload.fields |= engines.get(number, {})
+    return payloads
 
 
 def _payload(
@@ -86,6 +142,7 @@ def _payload(
     program: Program,
     tensors: dict[str, TensorInfo],
     paths: Paths,
+    tiles: dict[int, Tiles],
 ) -> AccessPayload | DotPayload | OpPayload:
     number, op, lane = ops[position]
     common: dict[str, Any] = {
@@ -97,7 +154,8 @@ def _payload(
     }
     if isinstance(op, Dot):
         named = [
-            "" if found is None else uuid_of(launch, found, program) for found in _tiles_of(op, ops, position)
+            "" if found is None else uuid_of(launch, found, program)
+            for found in (tiles[number] if number in tiles else _tiles_of(op, ops, position))
         ]
         return DotPayload(
             **common,

@@ -22,7 +22,7 @@ from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
 from triton_viz.core.data import Access, Atomic, Launch, Load, Store, TensorInfo
 from triton_viz.core.trace import launches
-from triton_viz.visualizer import analysis, asking, draw, metrics, payloads, tape, tiles
+from triton_viz.visualizer import analysis, asking, draw, metrics, payloads, sbuf, tape, tiles
 from triton_viz.visualizer.cache import Cache
 from triton_viz.visualizer.columns import coverage
 from triton_viz.visualizer.tooltip import element_tip
@@ -151,8 +151,14 @@ def _program() -> payloads.ProgramData:
         visualization_data=ops,
         first=first,
         total=len(draw.places_in(launch, program)),
-        sbuf=[],
+        sbuf=len(draw.events_in(launch, program)),
     )
+
+
+def _sbuf() -> payloads.SbufTimeline:
+    launch = asking.launch()
+    program = asking.program(launch)
+    return _cache.get(("sbuf", launch.id, program), lambda: sbuf.timeline(launch, program))
 
 
 def _traffic() -> payloads.TrafficTable:
@@ -305,6 +311,7 @@ def _tape(path: Path | None) -> payloads.TapeSlice:
 
 ENDPOINTS: dict[str, Callable[[], msgspec.Struct | bytes]] = {
     "/api/data": _program,
+    "/api/sbuf": _sbuf,
     "/api/traffic": _traffic,
     "/api/lines": _lines,
     "/api/op_code": _op_code,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from triton_viz.clients.profiler.data import KernelReport
+from triton_viz.core.chip import EngineWork, MemoryUse, Move
 from triton_viz.core.columns import Program
 
 
@@ -96,14 +97,6 @@ class DotPayload(OpPayload, kw_only=True):
     result_op: str
 
 
-class SbufEvent(msgspec.Struct, kw_only=True):
-    """A change in the use of NKI's scratch buffer. No backend emits any yet."""
-
-    op: str
-    time: int
-    bytes: int
-
-
 class ProgramData(msgspec.Struct, kw_only=True):
     """One program of one launch: the first thing that the page asks for."""
 
@@ -117,7 +110,46 @@ class ProgramData(msgspec.Struct, kw_only=True):
     """Which of the program's ops the first one here is."""
     total: int
     """How many ops the program has."""
-    sbuf: list[SbufEvent]
+    sbuf: int
+    """How many buffers on the chip it used: more than none, and there is a timeline of them."""
+
+
+class SbufBuffer(msgspec.Struct, kw_only=True):
+    """A buffer on the chip, from the first instruction of its program that uses it to the last."""
+
+    memory: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    partitions: int
+    bytes_per_partition: int
+    start: int
+    end: int
+    path: list[SitePayload]
+    """Where it was allocated, the kernel's own line first."""
+    iterations: list[tuple[int, int]]
+
+
+class SbufMemory(msgspec.Struct, kw_only=True):
+    """A memory on the chip, in bytes of each partition."""
+
+    memory: str
+    capacity: int
+    peak: int
+    peak_at: int
+    """The first instruction at which that much is in use."""
+
+
+class SbufTimeline(msgspec.Struct, kw_only=True):
+    """How one program used the memories on the chip."""
+
+    memories: list[SbufMemory]
+    events: list[SbufBuffer]
+    """The first ones, if there are very many."""
+    total: int
+    """How many there are."""
+    instructions: int
+    """The last instruction that uses any of them."""
 
 
 class Traffic(msgspec.Struct, kw_only=True):
@@ -272,11 +304,26 @@ class DeviceRoof(msgspec.Struct, kw_only=True):
     """Bytes per second."""
 
 
+class ChipReport(msgspec.Struct, kw_only=True):
+    """What each engine and each memory of the chip did, over all programs."""
+
+    target: str
+    engines: tuple[EngineWork, ...]
+    moves: tuple[Move, ...]
+    memories: tuple[MemoryUse, ...]
+    flops: int
+    hbm_bytes: int
+    intensity: float
+    bound: str
+    seconds: float
+
+
 class Profile(msgspec.Struct, kw_only=True):
-    """The profiler's report; None if the launch was not profiled."""
+    """The profiler's report; None if the launch was not profiled. `chip` is there if the backend counts."""
 
     report: KernelReport | None
     device: DeviceRoof | None
+    chip: ChipReport | None
 
 
 class TapeSlice(msgspec.Struct, kw_only=True):
@@ -288,6 +335,8 @@ class TapeSlice(msgspec.Struct, kw_only=True):
     """Where in the file the piece begins, in bytes."""
     end: int
     size: int
+    live: bool = False
+    """Whether it comes from a server that runs: then the page goes on asking by itself."""
 
 
 class ApiProblem(msgspec.Struct, kw_only=True):
@@ -299,6 +348,7 @@ class ApiProblem(msgspec.Struct, kw_only=True):
 PAYLOADS = (
     LaunchList,
     ProgramData,
+    SbufTimeline,
     TrafficTable,
     LineTable,
     OpCode,

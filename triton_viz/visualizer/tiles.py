@@ -28,7 +28,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     def mark(self, marks: np.ndarray, positions: np.ndarray, value: int) -> None:
         """Raise the marks of the cells that these positions are in."""
-        rows, cols = np.divmod(positions, self.columns)
+        rows, cols = np.divmod(positions[positions < self.count], self.columns)
         down, across = (rows - self.top) // self.bin_y, (cols - self.left) // self.bin_x
         seen = (down >= 0) & (down < self.down) & (across >= 0) & (across < self.across)
         cells = down[seen] * self.across + across[seen]

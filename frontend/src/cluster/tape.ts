@@ -26,6 +26,8 @@ export interface Span {
   sent: number;
   start: number;
   end: number;
+  /** When the answer came to all that was sent with it. */
+  answered: number;
   bytes: number;
   details: string;
   failed: string;
@@ -35,12 +37,25 @@ export interface Span {
 /** A tensor that a worker holds, or held. */
 export interface Held {
   tensor: string;
+  /** The tensor that it is a copy of, which lies otherwise; empty if it is none. */
+  copyOf: string;
   shape: string;
   dtype: string;
   layout: string;
+  /** How long each worker's part is along the axis that is split; empty if it is not known. */
+  parts: number[];
   op: string;
   workers: string[];
   freed: boolean;
+}
+
+/** A time in which a worker ran a hot path as one; broken off if the stream went another way. */
+export interface HotBand {
+  worker: string;
+  sequence: string;
+  from: number;
+  to: number;
+  complete: boolean;
 }
 
 /** A client's part of all the work. */
@@ -68,6 +83,7 @@ export interface Tape {
   held: Held[];
   shares: Share[];
   hot: HotPath[];
+  bands: HotBand[];
   unread: number;
   first: number;
   last: number;
@@ -75,6 +91,17 @@ export interface Tape {
 
 const UNITS: Record<string, number> = { B: 1, KB: 1024, MB: 1 << 20, GB: 1 << 30 };
 const QUIET = new Set(["FreeTensor", "Site", ""]);
+/** What moves parts of tensors between workers, or combines them. */
+export const EXCHANGES = new Set([
+  "AllGather",
+  "AllReduce",
+  "AllToAll",
+  "Move",
+  "Reduce",
+  "ReduceScatter",
+  "ShardOp",
+]);
+const HOT_MARK = /HotPath(Start|End)$/;
 const LONGEST_PATH = 400;
 
 /** Reads one line; undefined if it is none of the tape's. */
@@ -105,6 +132,11 @@ export function detail(details: string, key: string): string {
   return new RegExp(`(?:^| )${key}=(\\S+)`).exec(details)?.[1] ?? "";
 }
 
+/** The end of a text, whole lines only: a server that is watched for days must not fill the browser. */
+export function endOf(text: string, most: number): string {
+  return text.length <= most ? text : text.slice(text.indexOf("\n", text.length - most - 1) + 1);
+}
+
 /** Reads a whole log. */
 export function readTape(text: string): Tape {
   const entries: Entry[] = [];
@@ -123,9 +155,10 @@ export function readTape(text: string): Tape {
     spans,
     clients: named("CLIENT"),
     workers: named("WORKER"),
-    held: heldOf(spans),
+    held: heldOf(spans, layoutsOf(entries)),
     shares: sharesOf(entries, spans),
     hot: hotPaths(entries),
+    bands: bandsOf(entries, spans),
     unread,
     first: entries[0]?.time ?? 0,
     last: entries.at(-1)?.time ?? 0,
@@ -172,6 +205,7 @@ function spansOf(entries: Entry[]): Span[] {
         sent: entry.time,
         start: entry.time,
         end: Number.NaN,
+        answered: Number.NaN,
         bytes: entry.bytes,
         details: entry.details,
         failed: "",
@@ -179,13 +213,13 @@ function spansOf(entries: Entry[]): Span[] {
       };
       push(waiting, `${entry.name} ${entry.command} ${about}`, span);
       done.push(span);
-    } else if (entry.event === "WORKER_RECV") {
+    } else if (entry.event === "WORKER_RECV" && !HOT_MARK.test(entry.command)) {
       // An answer that does not say what it is about is that to the oldest of its kind.
       const key = `${entry.name} ${entry.command} ${about}`;
       const kind = (one: string) => one.startsWith(key) && waiting.get(one)?.length;
       const span = waiting.get(about ? key : ([...waiting.keys()].find(kind) ?? ""))?.shift();
       if (!span) continue;
-      span.end = entry.time;
+      span.end = span.answered = entry.time;
       const failed = /FAILED (.*)$/.exec(entry.details);
       if (failed) span.failed = failed[1] ?? "it failed";
     }
@@ -226,7 +260,42 @@ function same(a: number | undefined, b: number): boolean {
   return a === b || (Number.isNaN(a) && Number.isNaN(b));
 }
 
-function heldOf(spans: Span[]): Held[] {
+/** What the dispatcher says of how tensors lie, by the name that workers know them by. */
+function layoutsOf(entries: Entry[]): Map<string, Entry> {
+  const found = new Map<string, Entry>();
+  for (const entry of entries)
+    if (entry.event === "LAYOUT") found.set(`${entry.name}_${detail(entry.details, "tensor_id")}`, entry);
+  return found;
+}
+
+/** Where workers ran hot paths. Marks come with the answer to a chunk: a path began when that chunk did. */
+export function bandsOf(entries: Entry[], spans: Span[]): HotBand[] {
+  const marks = entries.filter((entry) => HOT_MARK.test(entry.command));
+  if (!marks.length) return [];
+  const begins = new Map<string, number>();
+  for (const span of spans) {
+    const key = `${span.worker} ${span.answered}`;
+    begins.set(key, Math.min(begins.get(key) ?? span.start, span.start));
+  }
+  const last = entries.at(-1)?.time ?? 0;
+  const open = new Map<string, HotBand>();
+  return marks.flatMap((mark): HotBand[] => {
+    const sequence = detail(mark.details, "sequence");
+    const key = `${mark.name} ${sequence}`;
+    if (mark.command.endsWith("Start")) {
+      const from = begins.get(`${mark.name} ${mark.time}`) ?? mark.time;
+      const band = { worker: mark.name, sequence, from, to: last, complete: false };
+      open.set(key, band);
+      return [band];
+    }
+    const band = open.get(key);
+    open.delete(key);
+    if (band) [band.to, band.complete] = [mark.time, detail(mark.details, "complete") !== "False"];
+    return [];
+  });
+}
+
+function heldOf(spans: Span[], layouts: Map<string, Entry>): Held[] {
   const held = new Map<string, Held>();
   for (const span of spans) {
     const known = held.get(span.tensor);
@@ -242,16 +311,42 @@ function heldOf(spans: Span[]): Held[] {
       held.delete(span.tensor);
       held.set(span.tensor, {
         tensor: span.tensor,
+        copyOf: EXCHANGES.has(span.command) ? detail(span.details, "input") : "",
         shape: detail(span.details, "of") || detail(span.details, "shape"),
         dtype: detail(span.details, "dtype"),
         layout: layoutIn(span.details),
+        parts: [],
         op: span.label,
         workers: [span.worker],
         freed: false,
       });
     }
   }
+  for (const one of held.values()) {
+    const said = layouts.get(one.tensor)?.details;
+    if (!said) continue;
+    const [layout = "", workers = ""] = detail(said, "layout").split("@");
+    one.layout = layout;
+    if (workers) one.workers = workers.split(",");
+    one.shape = detail(said, "shape");
+    one.dtype = detail(said, "dtype");
+    one.parts = detail(said, "parts").split(",").filter(Boolean).map(Number);
+  }
   return [...held.values()];
+}
+
+/** Which part of a tensor each worker has, as an index: `[0:8, :]`; empty if the tape does not say. */
+export function shardsOf(held: Held): string[] {
+  const axis = Number(/^sharded\((\d+)\)$/.exec(held.layout)?.[1] ?? Number.NaN);
+  const sizes = held.shape.split("x").filter((size) => /^\d+$/.test(size));
+  if (Number.isNaN(axis) || held.parts.length !== held.workers.length || axis >= sizes.length) return [];
+  let at = 0;
+  return held.parts.map((part) => {
+    const slices = sizes.map(() => ":");
+    slices[axis] = `${at}:${at + part}`;
+    at += part;
+    return `[${slices.join(", ")}]`;
+  });
 }
 
 /** How an instruction says its result lies: in words, or as a part of something larger. */

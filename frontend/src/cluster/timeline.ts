@@ -2,7 +2,7 @@
 
 import { prepare } from "../cells";
 import { colour } from "../colours";
-import type { Span, Tape } from "./tape";
+import { EXCHANGES, type Span, type Tape } from "./tape";
 
 /** From when to when is shown, in seconds. */
 export interface Range {
@@ -12,7 +12,7 @@ export interface Range {
 
 export const LANE = 34;
 export const AXIS = 26;
-const NAMES = 130;
+const NAMES = 150;
 const MOST_WAYS = 80;
 const PRODUCTS = new Set(["matmul", "linear", "bmm", "mm", "addmm", "conv1d", "conv2d", "einsum"]);
 const COLOURS = ["--load", "--store", "--dot", "--reduce", "--atomic", "--other"];
@@ -92,7 +92,9 @@ export function drawTimeline(
     line: colour("--line"),
     panel: colour("--panel"),
   };
-  context.font = "12px sans-serif";
+  // As large as the rest of the page, whose letters grow with the window.
+  const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.88;
+  context.font = `${size}px system-ui, sans-serif`;
   context.textBaseline = "middle";
   drawAxis(context, range, x, width, height, styles);
   lanes.forEach((lane, number) => {
@@ -109,6 +111,7 @@ export function drawTimeline(
   const paint = new Map(COLOURS.map((name) => [name, colour(name)]));
   const bad = colour("--issue");
   const boxes: Box[] = [];
+  drawBands(context, tape, range, x, top);
   drawArrivals(context, tape, range, x, top, styles.muted);
   drawWays(context, tape, range, x, top, styles.muted);
   for (const lane of tape.workers) {
@@ -144,6 +147,16 @@ export function drawTimeline(
   return boxes;
 }
 
+/** What the colours of boxes say. */
+export const LEGEND: [string, string][] = [
+  ["products", "--dot"],
+  ["arithmetic", "--store"],
+  ["reductions", "--reduce"],
+  ["data", "--load"],
+  ["shapes", "--other"],
+  ["between workers", "--atomic"],
+];
+
 /** The colour of a kind of instruction. */
 export function colourOf(span: Span): string {
   const kinds: Record<string, number> = {
@@ -158,8 +171,8 @@ export function colourOf(span: Span): string {
     Site: 5,
   };
   const known = PRODUCTS.has(span.label) ? 2 : kinds[span.command];
-  // Collectives and whatever comes later.
-  return COLOURS[known ?? 4] ?? "--other";
+  // Whatever comes later is most likely arithmetic.
+  return COLOURS[known ?? (EXCHANGES.has(span.command) ? 4 : 1)] ?? "--other";
 }
 
 interface Styles {
@@ -182,7 +195,31 @@ function drawAxis(
     context.fillStyle = line;
     context.fillRect(x(tick), AXIS - 6, 1, height - AXIS);
     context.fillStyle = muted;
-    context.fillText(formatTick(tick, ticks), x(tick) + 4, AXIS / 2);
+    const text = formatTick(tick, ticks);
+    if (x(tick) + 4 + context.measureText(text).width < width) context.fillText(text, x(tick) + 4, AXIS / 2);
+  }
+}
+
+/** Behind what a worker did, the times of hot paths; those that were broken off end in the colour of issues. */
+function drawBands(
+  context: CanvasRenderingContext2D,
+  tape: Tape,
+  range: Range,
+  x: (time: number) => number,
+  top: (lane: string) => number,
+) {
+  const [fill, edge, broken] = [colour("--hot"), colour("--text"), colour("--issue")];
+  for (const band of tape.bands) {
+    if (band.to < range.from || band.from > range.to) continue;
+    const [left, right, y] = [x(band.from), x(band.to), top(band.worker)];
+    const width = Math.max(2, right - left);
+    context.fillStyle = fill;
+    context.fillRect(left, y + 1, width, LANE - 3);
+    context.fillStyle = edge;
+    context.fillRect(left, y + LANE - 4, width, 2);
+    if (band.complete) continue;
+    context.fillStyle = broken;
+    context.fillRect(Math.max(left, right - 3), y + 1, 3, LANE - 3);
   }
 }
 
@@ -199,6 +236,7 @@ function drawArrivals(
   const drawn = new Set<string>();
   for (const entry of tape.entries) {
     if (entry.time < range.from || entry.time > range.to) continue;
+    if (entry.event === "LAYOUT") continue;
     const lane = entry.event === "WORKER_SEND" ? "dispatcher" : entry.role === "CLIENT" ? entry.name : "";
     const key = lane && `${lane} ${Math.round(x(entry.time))}`;
     if (!key || drawn.has(key)) continue;

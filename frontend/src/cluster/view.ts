@@ -5,8 +5,20 @@ import { ApiError, api } from "../api";
 import { onScheme } from "../colours";
 import { byId, empty, make, plural, table } from "../dom";
 import { formatBytes, formatSeconds, formatShare } from "../format";
-import { type Held, readTape, type Span, type Tape } from "./tape";
-import { type Box, drawTimeline, LANE, moveRange, type Range, timeAt, wholeOf, zoomRange } from "./timeline";
+import { collectivesOf, hotRunsOf } from "./summary";
+import { endOf, type Held, readTape, type Span, shardsOf, type Tape } from "./tape";
+import {
+  type Box,
+  drawTimeline,
+  LANE,
+  LEGEND,
+  lanesOf,
+  moveRange,
+  type Range,
+  timeAt,
+  wholeOf,
+  zoomRange,
+} from "./timeline";
 
 declare global {
   interface Window {
@@ -17,11 +29,13 @@ declare global {
 
 const MOST_ROWS = 200;
 const FOLLOW = 1000;
+const MOST_TEXT = 8 << 20;
 
 let text = "";
 let name = "";
 let end: number | undefined;
 let cut = false;
+let live = false;
 let tape: Tape | undefined;
 let range: Range | undefined;
 let selected: Span | undefined;
@@ -46,6 +60,9 @@ export async function showCluster(hasTape: boolean) {
   if (!built) build();
   built = true;
   read(true);
+  // A running server is watched until the reader says otherwise.
+  const follow = byId("follow");
+  if (live && !following) toggleFollow(follow);
 }
 
 /** Fetches what was written since; true if there was something. */
@@ -57,8 +74,9 @@ async function fetchMore(): Promise<boolean> {
     return fetchMore();
   }
   cut ||= end === undefined && slice.start > 0;
-  text += slice.text;
-  [name, end] = [slice.name, slice.end];
+  cut ||= text.length + slice.text.length > MOST_TEXT;
+  text = endOf(text + slice.text, MOST_TEXT);
+  [name, end, live] = [slice.name, slice.end, slice.live ?? false];
   return slice.text !== "";
 }
 
@@ -75,7 +93,6 @@ function build() {
   const canvas = make("canvas");
   canvas.id = "timeline";
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", "Timeline of clients, dispatcher and workers; scroll zooms, drag moves");
   const follow = make("button", "", "Follow");
   follow.id = "follow";
   follow.setAttribute("aria-pressed", "false");
@@ -93,6 +110,7 @@ function build() {
     "",
     "Timeline ",
     make("span", "tape-name"),
+    legend(),
     make("span", "tools-right", follow, whole),
   );
   const details = make("div", "details");
@@ -101,17 +119,21 @@ function build() {
     make("section", "panel", head, canvas, details),
     make(
       "div",
-      "parts",
-      ...["shares", "hot", "held"].map((id) => {
-        const part = make("section", "panel");
-        part.id = `cluster-${id}`;
-        return part;
-      }),
+      "parts in-two",
+      make("div", "column", part("shares"), part("collectives")),
+      part("hot"),
+      part("held"),
     ),
   );
   listen(canvas);
   new ResizeObserver(draw).observe(byId("cluster"));
   onScheme(draw);
+}
+
+function part(id: string): HTMLElement {
+  const section = make("section", "panel");
+  section.id = `cluster-${id}`;
+  return section;
 }
 
 function toggleFollow(button: HTMLElement) {
@@ -138,6 +160,9 @@ function draw() {
   const width = (canvas?.parentElement?.clientWidth ?? 0) - 28;
   if (!canvas || !tape || !range || width < 100) return;
   boxes = drawTimeline(canvas, tape, range, width, selected);
+  (byId("cluster").querySelector(".of-hot") as HTMLElement).hidden = !tape.bands.length;
+  const lanes = lanesOf(tape).join(", ");
+  canvas.setAttribute("aria-label", `Timeline with lanes for ${lanes}; scroll zooms, drag moves`);
   canvas.dataset.drawn = `${tape.spans.length} ${range.from.toFixed(6)} ${range.to.toFixed(6)}`;
   const notes = [name, `${plural(tape.entries.length, "line")}`, formatSeconds(tape.last - tape.first)];
   if (cut) notes.push("only its end: the log is too long to show at once");
@@ -280,29 +305,70 @@ function tables() {
     "their share of the workers' time",
     table(["client", "instructions", "sent", "time", "share"], rows),
   );
-  const hot = tape.hot.map((path) => [
-    path.client,
-    `${path.times}×`,
-    plural(path.length, "instruction"),
-    make("span", "ops-chain", path.ops.slice(0, 12).join(" → ") + (path.length > 12 ? " → …" : "")),
+  fill("hot", "Hot paths", "sequences that repeat", ...hotPart(tape));
+  const moves = collectivesOf(tape.spans).map((kind) => [
+    kind.command,
+    `${kind.times.toLocaleString("en")}×`,
+    formatSeconds(kind.seconds),
+    make("span", "ops-chain", kind.ways.slice(0, 2).join("; ") + (kind.ways.length > 2 ? "; …" : "")),
   ]);
-  const chains = hot.length
-    ? table(["client", "repeated", "length", "ops"], hot)
-    : make("p", "muted", "Nothing repeats at least three times.");
-  fill("hot", "Hot paths", "sequences that repeat", chains);
+  const exchanges = moves.length
+    ? table(["instruction", "times", "time", "from → to"], moves)
+    : make("p", "muted", "Nothing went from worker to worker.");
+  fill("collectives", "Between workers", "what moved or was combined", exchanges);
   const alive = tape.held.filter((held) => !held.freed);
   const shown = (alive.length ? alive : tape.held).slice(-MOST_ROWS);
   const note = alive.length
     ? `${alive.length.toLocaleString("en")} alive at the end, ${tape.held.length.toLocaleString("en")} in all`
     : `all ${tape.held.length.toLocaleString("en")} were freed; the last ones`;
   const lives = shown.map((held) => [
-    held.tensor,
+    held.copyOf ? make("span", "muted", `copy of ${held.copyOf}`) : held.tensor,
     held.shape || "–",
     held.op,
-    make("span", "", ...held.workers.map((worker) => make("span", "badge", worker))),
+    make("span", "homes", ...homesOf(held)),
     layoutOf(held),
   ]);
   fill("held", "Tensors", note, table(["tensor", "shape", "made by", "lives on", "layout"], lives));
+}
+
+/** The paths that workers ran as one, if they say so, and what repeats in the clients' streams. */
+function hotPart(of: Tape): Node[] {
+  const runs = hotRunsOf(of.bands).map((run) => [
+    make("code", "", run.sequence.length > 12 ? `${run.sequence.slice(0, 11)}…` : run.sequence),
+    run.workers.join(", "),
+    `${run.times}×`,
+    run.broken ? `${run.broken}×` : "–",
+    formatSeconds(run.seconds),
+  ]);
+  const repeats = of.hot.map((path) => [
+    path.client,
+    `${path.times}×`,
+    plural(path.length, "instruction"),
+    make("span", "ops-chain", path.ops.slice(0, 12).join(" → ") + (path.length > 12 ? " → …" : "")),
+  ]);
+  const parts: Node[] = [];
+  if (runs.length) parts.push(table(["run as one", "on", "times", "broken off", "time"], runs));
+  if (repeats.length) parts.push(table(["client", "repeated", "length", "ops"], repeats));
+  return parts.length ? parts : [make("p", "muted", "Nothing repeats at least three times.")];
+}
+
+/** Where a tensor is: each worker, with the part that it has. */
+function homesOf(held: Held): HTMLElement[] {
+  const shards = shardsOf(held);
+  return held.workers.map((worker, number) => {
+    const badge = make("span", "badge", worker);
+    if (shards[number]) badge.append(make("code", "", ` ${shards[number]}`));
+    return badge;
+  });
+}
+
+function legend(): HTMLElement {
+  const chips = [...LEGEND, ["hot path", "--hot"] as const].map(([words, name]) => {
+    const chip = make("span", name === "--hot" ? "of-hot" : "", words);
+    chip.style.setProperty("--chip", `var(${name})`);
+    return chip;
+  });
+  return make("span", "legend", ...chips);
 }
 
 /** How a tensor lies, as far as the tape says. */
@@ -311,7 +377,7 @@ export function layoutOf(held: Held): string {
   return held.workers.length > 1 ? `over ${held.workers.length} workers` : "whole";
 }
 
-function fill(id: string, title: string, note: string, part: Node) {
-  const scroll = make("div", "scroll limited", part);
+function fill(id: string, title: string, note: string, ...parts: Node[]) {
+  const scroll = make("div", "scroll limited", ...parts);
   byId(`cluster-${id}`).replaceChildren(make("h2", "", `${title} `, make("span", "", note)), scroll);
 }

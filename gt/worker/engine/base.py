@@ -21,6 +21,8 @@ class Engine(ABC):
     """A library that computes."""
 
     name: str
+    on_host = True
+    """Whether values are in the machine's own memory; a device refuses by itself what does not fit."""
 
     def __init__(self) -> None:
         self._functions = _Lookup(self._named)

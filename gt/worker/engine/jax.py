@@ -17,6 +17,7 @@ class JaxEngine(ArrayEngine):
 
     name = "jax"
     xp = jnp
+    on_host = jax.default_backend() == "cpu"
 
     def put(self, array: np.ndarray) -> Any:
         """Take an array in."""

@@ -18,7 +18,8 @@ class PyTorchEngine(Engine):
     def __init__(self, device: str | None = None) -> None:
         super().__init__()
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        if self.device.type != "cpu":
+        self.on_host = self.device.type == "cpu"
+        if not self.on_host:
             torch.set_default_device(self.device)
 
     def put(self, array: np.ndarray) -> torch.Tensor:

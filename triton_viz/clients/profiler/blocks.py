@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from triton_viz.core.grid.affine import apart
+
 SECTOR = 32
 """The bytes that a GPU's memory moves at a time."""
 REQUEST = 32
@@ -122,12 +124,7 @@ def _index_along(shape: tuple[int, ...], axis: int) -> np.ndarray:
 
 def _apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """Whether elements that differ in more than an axis of step 0 are at different places."""
-    reach = 0
-    for step, size in sorted((abs(s), n) for s, n in zip(steps, shape, strict=True) if s and n > 1):
-        if step <= reach:
-            return False
-        reach += step * (size - 1)
-    return True
+    return apart(steps, tuple(size if step else 1 for step, size in zip(steps, shape, strict=True)))
 
 
 def regular_steps(batch: Batch) -> tuple[int, ...] | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from triton_viz.clients.race_detector.touches import Kind, Touch, conflict
 from triton_viz.core.data import Site
+from triton_viz.core.grid.affine import apart
 
 _NOBODY = np.int32(2**31 - 1)
 
@@ -105,16 +106,6 @@ class Shadow:
         """Values as bits, each in as many parts as it has granules."""
         bits = np.ascontiguousarray(values)[..., None]
         return bits.view(f"u{self.granule}")
-
-
-def apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether no two elements share a place: each stride steps over all that the smaller ones reach."""
-    reached = 0
-    for step, size in sorted((abs(step), size) for step, size in zip(steps, shape, strict=True) if size > 1):
-        if step <= reached:
-            return False
-        reached += step * (size - 1)
-    return True
 
 
 def in_conflict(one: Shadow, other: Shadow) -> np.ndarray | None:

@@ -4,7 +4,6 @@ Most index arithmetic of a kernel is `base + i * step`. Keeping that form instea
 makes loads strided copies, and traces small. Both forms are immutable, and so are the arrays they hold.
 """
 
-import math
 from functools import reduce
 
 import numpy as np
@@ -48,7 +47,7 @@ class Affine:
 
     def exact_range(self) -> tuple[int, int]:
         """The smallest and the largest value."""
-        below, above = _spread(self.steps, self.shape)
+        below, above = spread(self.steps, self.shape)
         return int(self.base.min()) + below, int(self.base.max()) + above
 
     def data(self) -> np.ndarray:
@@ -248,21 +247,23 @@ def lane_step(base: np.ndarray) -> int | None:
     return None
 
 
-def _spread(steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int]:
+def spread(steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int]:
     """How far a block reaches below and above its base."""
     ends = [step * (size - 1) for step, size in zip(steps, shape, strict=True)]
     return sum(e for e in ends if e < 0), sum(e for e in ends if e > 0)
 
 
-spread = _spread
+def apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether no two elements share a place: each step is over all that the smaller ones reach."""
+    reach = 0
+    for step, size in sorted((abs(step), size) for step, size in zip(steps, shape, strict=True) if size > 1):
+        if step <= reach:
+            return False
+        reach += step * (size - 1)
+    return True
 
 
 def _both(a: Bounds, b: Bounds) -> Bounds:
     if a is None or b is None:
         return b if a is None else a
     return np.maximum(a[0], b[0]), np.minimum(a[1], b[1])
-
-
-def size(shape: tuple[int, ...]) -> int:
-    """How many elements a block has."""
-    return math.prod(shape)

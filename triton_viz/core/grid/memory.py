@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from triton_viz.core.data import TensorInfo
-from triton_viz.core.grid.affine import Affine, Box, spread
+from triton_viz.core.grid.affine import Affine, Box, apart, spread
 from triton_viz.core.grid.value import Value
 from triton_viz.errors import AccessError
 
@@ -168,7 +168,7 @@ class Memory:
         step = form.lane_step
         if step == 0:
             _window(form, 1, 0, values.dtype)[...] = values[-1:]
-        elif step is not None and _apart((step, *form.steps), (len(form.base), *form.shape)):
+        elif step is not None and apart((step, *form.steps), (len(form.base), *form.shape)):
             _window(form, len(form.base), step, values.dtype)[...] = values
         else:
             window, index = _windows(form, values.dtype)
@@ -332,16 +332,6 @@ def _windows(form: Affine, dtype: np.dtype) -> tuple[np.ndarray | None, np.ndarr
     return np.ndarray(
         (count, *form.shape), dtype, buffer=_WORLD, offset=first - _FLOOR, strides=strides
     ), index
-
-
-def _apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether no two elements share a place: each stride steps over all that the smaller ones reach."""
-    reach = 0
-    for step, size in sorted((abs(step), size) for step, size in zip(steps, shape, strict=True) if size > 1):
-        if step <= reach:
-            return False
-        reach += step * (size - 1)
-    return True
 
 
 def _regions(

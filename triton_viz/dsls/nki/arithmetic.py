@@ -21,6 +21,7 @@ from triton_viz.dsls.nki.tiles import (
     either,
     finish,
     free_elements,
+    masked,
     operand,
     result_dtype,
     whole_or_none,
@@ -147,8 +148,7 @@ def reduce_tile(
     instruction: str = "tensor_reduce",
 ) -> Tensor:
     """A tile with axes combined away."""
-    keep = as_mask(mask, data.shape, data)
-    op = operand(data, keep)
+    op, keep = masked(data, mask)
     here = machine.current()
     here.instruction(
         instruction,

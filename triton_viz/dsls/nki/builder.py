@@ -17,6 +17,19 @@ from triton_viz.dsls.nki.tensor import Tensor, as_value
 class Builder:
     """Executes ops. Which elements of a tensor are undefined is its caller's business."""
 
+    # --- engines ---
+
+    def instruction(
+        self,
+        name: str,
+        engine: str,
+        number: int,
+        reads: tuple[Tensor, ...],
+        writes: tuple[Tensor, ...],
+        seconds: float,
+    ) -> None:
+        """An engine begins an instruction; the ops that follow are what it does."""
+
     # --- HBM ---
 
     def load(self, source: Tensor, mask: np.ndarray | None) -> Value:

@@ -11,7 +11,17 @@ from triton_viz.dsls.nki import machine, ops
 from triton_viz.dsls.nki.dtypes import is_float
 from triton_viz.dsls.nki.functions import Function, function_of
 from triton_viz.dsls.nki.isa_enums import engine_name, matmul_perf_mode, reduce_cmd, word
-from triton_viz.dsls.nki.ops import Operand, apply, as_mask, computing, either, finish, free_elements, operand
+from triton_viz.dsls.nki.ops import (
+    Operand,
+    apply,
+    as_mask,
+    computing,
+    either,
+    finish,
+    free_elements,
+    masked,
+    operand,
+)
 from triton_viz.dsls.nki.tensor import Tensor
 from triton_viz.errors import KernelError, UnsupportedError
 
@@ -143,8 +153,7 @@ def activation(
     row = function_of(op, "nisa.activation")
     if row.operands != 1:
         raise UnsupportedError(f"nisa.activation takes a function of one operand, not {row.name}")
-    keep = as_mask(mask, data.shape, data)
-    x = operand(data, keep)
+    x, keep = masked(data, mask)
     bias = 0.0 if bias is None else bias
     sides = [per_partition(side, data.ndim, "nisa.activation", data.shape[0]) for side in (scale, bias)]
     scaled, shifted = (isinstance(side, Tensor) or side != same for side, same in ((scale, 1.0), (bias, 0.0)))
@@ -426,8 +435,7 @@ def tensor_partition_reduce(
 ) -> Tensor:
     """The partitions combined into one, on the gpsimd engine."""
     row = function_of(op, "nisa.tensor_partition_reduce")
-    keep = as_mask(mask, data.shape, data)
-    x = operand(data, keep)
+    x, keep = masked(data, mask)
     machine.current().instruction(
         *("tensor_partition_reduce", None, (data,), writes(dst)),
         elements=data.size,

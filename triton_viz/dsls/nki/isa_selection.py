@@ -16,7 +16,7 @@ from triton_viz.dsls.nki.isa_compute import (
     writes,
 )
 from triton_viz.dsls.nki.isa_enums import reduce_cmd, word
-from triton_viz.dsls.nki.ops import apply, as_mask, computing, either, finish, free_elements, operand
+from triton_viz.dsls.nki.ops import apply, as_mask, computing, either, finish, free_elements, masked, operand
 from triton_viz.dsls.nki.tensor import Tensor
 from triton_viz.errors import KernelError
 
@@ -75,8 +75,7 @@ def range_select(
     **_: Any,
 ) -> Tensor:
     """Elements whose place in the partition is between bounds, and a number elsewhere."""
-    keep = as_mask(mask, on_true_tile.shape, on_true_tile)
-    x = operand(on_true_tile, keep)
+    x, keep = masked(on_true_tile, mask)
     bounds = [per_partition(b, 2, "range_select", on_true_tile.shape[0]) for b in (bound0, bound1)]
     reads = tuple(o.tensor for o in (x, *bounds) if o.tensor is not None)
     machine.current().instruction(
@@ -108,8 +107,7 @@ def reciprocal(
 def _unary(
     instruction: str, function: str, dst: Tensor | None, data: Tensor, dtype: Any, mask: Any
 ) -> Tensor:
-    keep = as_mask(mask, data.shape, data)
-    x = operand(data, keep)
+    x, keep = masked(data, mask)
     machine.current().instruction(
         instruction, None, (data,), writes(dst), elements=free_elements(data.shape), flops=data.size
     )
@@ -146,8 +144,7 @@ def bn_stats(
     **_: Any,
 ) -> Tensor:
     """For each partition count, mean and variance * count of elements at even places, then at odd ones."""
-    keep = as_mask(mask, data.shape, data)
-    x = operand(data, keep)
+    x, keep = masked(data, mask)
     if free_elements(data.shape) > hardware.BN_STATS_FREE:
         machine.current().report(
             "bn_stats tile",
@@ -190,8 +187,7 @@ def bn_aggr(
     **_: Any,
 ) -> Tensor:
     """Mean and variance of each partition, from one or more results of `bn_stats`."""
-    keep = as_mask(mask, data.shape, data)
-    x = operand(data, keep)
+    x = masked(data, mask)[0]
     flat = x.values.reshape(data.shape[0], -1).astype(np.float32)
     if flat.shape[1] % 3:
         raise KernelError(

@@ -268,50 +268,25 @@ def broadcast_to(src: Tensor, *, shape: Any, **_: Any) -> Tensor:
 # --- functions of tiles ---
 
 
-def _reduction(name: str, x: Tensor, axis: Any, dtype: Any, mask: Any, keepdims: bool) -> Tensor:
-    return ops.reduce_tile(name, x, axis, dtype=dtype, mask=mask, keepdims=keepdims)
+def _reduction(name: str, combine: str, what: str, dtype: Any = None) -> Any:
+    standard = dtype
+
+    def reduction(
+        x: Any, axis: Any, *, dtype: Any = standard, mask: Any = None, keepdims: bool = False, **_: Any
+    ) -> Tensor:
+        return ops.reduce_tile(combine, x, axis, dtype=dtype, mask=mask, keepdims=keepdims)
+
+    reduction.__name__ = reduction.__qualname__ = name
+    reduction.__doc__ = f"{what} along axes."
+    return reduction
 
 
-def sum(
-    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
-) -> Tensor:
-    """The sum along axes."""
-    return _reduction("add", x, axis, dtype, mask, keepdims)
-
-
-def prod(
-    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
-) -> Tensor:
-    """The product along axes."""
-    return _reduction("multiply", x, axis, dtype, mask, keepdims)
-
-
-def max(
-    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
-) -> Tensor:
-    """The largest along axes."""
-    return _reduction("maximum", x, axis, dtype, mask, keepdims)
-
-
-def min(
-    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
-) -> Tensor:
-    """The smallest along axes."""
-    return _reduction("minimum", x, axis, dtype, mask, keepdims)
-
-
-def all(
-    x: Any, axis: Any, *, dtype: Any = bool, mask: Any = None, keepdims: bool = False, **_: Any
-) -> Tensor:
-    """Whether all along axes are true."""
-    return _reduction("logical_and", x, axis, dtype, mask, keepdims)
-
-
-def any(
-    x: Any, axis: Any, *, dtype: Any = bool, mask: Any = None, keepdims: bool = False, **_: Any
-) -> Tensor:
-    """Whether one along axes is true."""
-    return _reduction("logical_or", x, axis, dtype, mask, keepdims)
+sum = _reduction("sum", "add", "The sum")
+prod = _reduction("prod", "multiply", "The product")
+max = _reduction("max", "maximum", "The largest")
+min = _reduction("min", "minimum", "The smallest")
+all = _reduction("all", "logical_and", "Whether all are true", bool)
+any = _reduction("any", "logical_or", "Whether one is true", bool)
 
 
 def _count(x: Tensor, axis: Any, mask: Any) -> np.ndarray | int:
@@ -328,7 +303,7 @@ def mean(
 ) -> Tensor:
     """The average along axes."""
     wide = np.float32
-    total = _reduction("add", x, axis, wide, mask, True)
+    total = sum(x, axis, dtype=wide, mask=mask, keepdims=True)
     kind = dtype or (x.dtype if is_float(x.dtype) else wide)
     result = ops.elementwise("divide", total, np.asarray(_count(x, axis, mask), np.float32), dtype=kind)
     return result if keepdims else _without(result, axis)
@@ -355,10 +330,10 @@ def softmax(
     x: Any, axis: Any, *, dtype: Any = None, compute_dtype: Any = None, mask: Any = None, **_: Any
 ) -> Tensor:
     """Exponentials along axes, divided by their sum."""
-    largest = _reduction("maximum", x, axis, np.float32, mask, True)
+    largest = max(x, axis, dtype=np.float32, mask=mask, keepdims=True)
     shifted = ops.elementwise("subtract", x, largest, dtype=np.float32, mask=mask)
     raised = ops.elementwise("exp", shifted, mask=mask)
-    total = _reduction("add", raised, axis, np.float32, mask, True)
+    total = sum(raised, axis, dtype=np.float32, mask=mask, keepdims=True)
     return ops.elementwise("divide", raised, total, dtype=dtype or compute_dtype or x.dtype, mask=mask)
 
 
@@ -376,7 +351,7 @@ def rms_norm(
 ) -> Tensor:
     """A tile divided by its root mean square along axes, times weights."""
     squares = ops.elementwise("square", x, dtype=np.float32, mask=mask)
-    total = _reduction("add", squares, axis, np.float32, mask, True)
+    total = sum(squares, axis, dtype=np.float32, mask=mask, keepdims=True)
     average = ops.elementwise("add", ops.elementwise("multiply", total, 1.0 / n), epsilon)
     scaled = ops.elementwise("multiply", x, ops.elementwise("rsqrt", average), dtype=np.float32, mask=mask)
     return ops.elementwise("multiply", scaled, w, dtype=dtype or compute_dtype or x.dtype, mask=mask)

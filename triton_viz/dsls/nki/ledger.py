@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from triton_viz.dsls.nki.hardware import PSUM_BYTES, Target
 
@@ -35,20 +35,16 @@ class Ledger:
         self.tick = 0
         """How many instructions the current program has executed."""
         self.buffers: list[Storage] = []
-        self.keeping = False
-        """Whether instructions are kept."""
-        self.instructions: list[dict[str, Any]] = []
-        """The fields of the records of the current program's instructions."""
 
     def begin(self) -> None:
         """The next program."""
         self.tick = 0
         self.buffers = []
-        self.instructions = []
 
     def allocated(self, storage: "Storage") -> None:
         """A buffer on the chip. It is in use from its first write on."""
         storage.born = storage.last = self.tick
+        storage.position = len(self.buffers)
         self.buffers.append(storage)
 
     def limit(self, memory: str) -> int:

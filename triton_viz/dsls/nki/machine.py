@@ -1,11 +1,9 @@
 """The machine: runs the programs of a launch one after the other, and knows where in the kernel each is."""
 
-import contextlib
 import linecache
 import re
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -17,55 +15,19 @@ from triton_viz.core.data import Issue, Program, Site, TensorInfo
 from triton_viz.dsls.base import Here
 from triton_viz.dsls.nki import hardware
 from triton_viz.dsls.nki.ledger import Ledger
-from triton_viz.errors import AccessError, HardwareError, KernelError, UnsupportedError
+from triton_viz.dsls.running import Running
+from triton_viz.errors import AccessError, HardwareError, KernelError
 
 if TYPE_CHECKING:
     from triton_viz.dsls.nki.tensor import Storage, Tensor
 
-_thread = threading.local()
 _OURS = str(Path(__file__).parents[2])
 _ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=[^=]")
-
-
-def current() -> "Machine":
-    """The machine of this thread."""
-    machine = getattr(_thread, "machine", None)
-    if machine is None:
-        raise UnsupportedError(
-            "nki.language and nki.isa work inside a kernel only: call it through @nki.jit, or through "
-            "triton_viz.trace(backend='nki')"
-        )
-    return machine
-
-
-def is_running() -> bool:
-    """Whether this thread runs a program."""
-    return getattr(_thread, "machine", None) is not None
-
-
-@contextlib.contextmanager
-def kept() -> Iterator[None]:
-    """This thread's machine is the same afterwards: a client may launch a kernel from a callback."""
-    before = getattr(_thread, "machine", None)
-    try:
-        yield
-    finally:
-        _thread.machine = before
-
-
-_loop_callbacks: tuple[list[Callable], list[Callable], list[Callable]] = ([], [], [])
-
-
-@contextlib.contextmanager
-def loop_callbacks(before: list[Callable], each: list[Callable], after: list[Callable]) -> Iterator[None]:
-    """Machines that are made inside report their loops to these."""
-    global _loop_callbacks
-    outer = _loop_callbacks
-    _loop_callbacks = (before, each, after)
-    try:
-        yield
-    finally:
-        _loop_callbacks = outer
+running = Running["Machine"](
+    "nki.language and nki.isa work inside a kernel only: call it through @nki.jit, or through "
+    "triton_viz.trace(backend='nki')"
+)
+current, is_running = running.current, running.is_running
 
 
 class Launched:
@@ -111,7 +73,7 @@ class Machine:
         self.program: Program = (0, 0, 0)
         self.loops: list[list[int]] = []
         """For each loop around the current statement its line, and which iteration this is."""
-        self.before_loop, self.loop_iteration, self.after_loop = _loop_callbacks
+        self.before_loop, self.loop_iteration, self.after_loop = running.loop_callbacks
         self.on_ordered: Callable[[], None] = lambda: None
         self.results: list[Any] = []
         """What the kernel returned for each program."""
@@ -124,7 +86,7 @@ class Machine:
 
     def enter(self) -> None:
         """Make this the machine of the current thread."""
-        _thread.machine = self
+        running.enter(self)
 
     def begin(self, order: np.ndarray) -> Programs:
         """Prepare for the program with this place in the grid."""
@@ -224,19 +186,7 @@ class Machine:
         moved = max((count for _, count in (*read, *written)), default=0)
         busy = hardware.seconds(engine, ledger.target, elements, moved, slow)
         totals.seconds += busy
-        if ledger.keeping:
-            ledger.instructions.append(
-                {
-                    "call_path": self.path(),
-                    "iterations": self.iterations,
-                    "name": name,
-                    "engine": engine,
-                    "number": ledger.tick,
-                    "reads": tuple(tensor.name for tensor in reads),
-                    "writes": tuple(tensor.name for tensor in writes),
-                    "seconds": busy,
-                }
-            )
+        self.builder.instruction(name, engine, ledger.tick, reads, writes, busy)
         return engine
 
     def use(self, tensor: "Tensor") -> None:

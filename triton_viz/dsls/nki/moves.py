@@ -14,6 +14,7 @@ from triton_viz.dsls.nki.tiles import (
     count_written,
     finish,
     free_elements,
+    masked,
     operand,
     result_dtype,
 )
@@ -125,8 +126,7 @@ def copy(
     memory: str = "SBUF",
 ) -> Tensor:
     """Elements of a tile in another, on the chip."""
-    keep = as_mask(mask, src.shape, src)
-    op = operand(src, keep)
+    op, keep = masked(src, mask)
     here = machine.current()
     destination = memory if dst is None else dst.memory
     here.instruction(

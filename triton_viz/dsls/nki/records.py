@@ -2,88 +2,25 @@
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from triton_viz.core.chip import ChipProfile, EngineWork, Instruction, MemoryUse, Move
 from triton_viz.core.columns import Numbers, Programs
 from triton_viz.core.data import Op, SbufEvent, Site
 from triton_viz.dsls.nki.hardware import ENGINES
+
+__all__ = ["Instruction", "NeuronProfile", "events_of", "profile_of"]
 
 if TYPE_CHECKING:
     from triton_viz.dsls.nki.machine import Launched, Machine
 
 
-class Instruction(Op, frozen=True, tag=True, kw_only=True):
-    """One instruction of one engine. Its number is the time that sbuf events count in."""
-
-    name: str
-    """As `nki.isa` has it, also where `nki.language` was used."""
-    engine: str
-    number: int
-    """Among the instructions of its program, from 1."""
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    """The tensors, by their names in the kernel; a result's own is not among them."""
-    seconds: float
-    """About how long the engine is busy with it."""
-
-
-class EngineWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What one engine did, over all programs."""
-
-    engine: str
-    instructions: int
-    seconds: float
-    """About how long it was busy."""
-    occupancy: float
-    """That, as a share of the time of the busiest engine: engines run side by side."""
-    flops: int
-
-
-class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """What went from one memory to another, over all programs."""
-
-    source: str
-    destination: str
-    bytes: int
-
-
-class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What instructions read from and wrote to a memory, and how much of it was in use at most."""
-
-    memory: str
-    read: int
-    written: int
-    peak: int
-    """Bytes of each partition, of the program that needs most; of HBM 0."""
-    capacity: int
-    """The bytes that a partition has; of HBM 0."""
-
-
-class NeuronProfile(Op, frozen=True, tag=True, kw_only=True):
-    """The totals of a launch, over all of its programs, on one core of the target."""
-
-    target: str
-    engines: tuple[EngineWork, ...]
-    moves: tuple[Move, ...]
-    memories: tuple[MemoryUse, ...]
-    flops: int
-    hbm_bytes: int
-    """Moved to or from HBM."""
-    intensity: float
-    """Flops for each of these bytes."""
-    bound: str
-    """The engine that is busy for longest."""
-    seconds: float
-    """How long that is: no run is much faster."""
+class NeuronProfile(ChipProfile, frozen=True, tag=True, kw_only=True):
+    """The totals of a launch on a NeuronCore."""
 
 
 def events_of(machine: "Machine") -> list[Op]:
-    """The instructions of the program that has just run, then its buffers, both in their order."""
+    """The buffers of the program that has just run, in their order."""
     ledger = machine.launched.ledger
-    instructions: list[Op] = [
-        Instruction(programs=machine.programs, **fields) for fields in ledger.instructions
-    ]
-    return instructions + [
+    return [
         SbufEvent(
             programs=machine.programs,
             call_path=storage.path,

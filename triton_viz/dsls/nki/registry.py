@@ -2,13 +2,14 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from triton_viz.core.columns import Places
+from triton_viz.core.chip import Instruction
+from triton_viz.core.columns import Numbers, Places
 from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Reduce, Scan, Store, Transfer
 from triton_viz.core.grid.affine import Box
 from triton_viz.core.grid.memory import Mask
@@ -21,7 +22,7 @@ from triton_viz.dsls.nki.dtypes import cast
 from triton_viz.dsls.nki.tensor import Tensor
 
 if TYPE_CHECKING:
-    from triton_viz.core.client import ClientManager, ForLoopCallbacks
+    from triton_viz.core.client import ClientManager
 
 
 def compact(mask: np.ndarray | None) -> Mask:
@@ -58,6 +59,27 @@ class _Accessed(Accessed):
         assert self._tensor is not None
         anywhere = msgspec.structs.replace(self._tensor, storage=(-(2**62), 2**62))
         return places_of(self.pointers, self.mask, self.width, Tensors([anywhere]))
+
+
+def _instruction(
+    builder: Builder,
+    name: str,
+    engine: str,
+    number: int,
+    reads: tuple[Tensor, ...],
+    writes: tuple[Tensor, ...],
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "engine": engine,
+        "number": number,
+        "reads": tuple(tensor.name for tensor in reads),
+        "writes": tuple(tensor.name for tensor in writes),
+        "buffers_read": tuple(t.storage.position for t in reads if t.memory != "HBM"),
+        "buffers_written": tuple(t.storage.position for t in writes if t.memory != "HBM"),
+        "picoseconds": Numbers(1, round(seconds * 1e12)),
+    }
 
 
 def _load(builder: Builder, source: Tensor, mask: np.ndarray | None) -> dict[str, Any]:
@@ -107,6 +129,7 @@ def _compute(name: str) -> Adapter:
 
 
 _OPERATIONS: dict[str, tuple[type[Op], Adapter]] = {
+    "instruction": (Instruction, _instruction),
     "load": (Load, _load),
     "store": (Store, _store),
     "atomic": (Atomic, _atomic),
@@ -120,16 +143,7 @@ _OPERATIONS: dict[str, tuple[type[Op], Adapter]] = {
 
 @contextlib.contextmanager
 def _patch_calls(manager: "ClientManager") -> Iterator[None]:
-    with machine.kept():
-        yield
-
-
-@contextlib.contextmanager
-def _patch_loops(callbacks: Sequence["ForLoopCallbacks"]) -> Iterator[None]:
-    before = [c.before_loop_callback for c in callbacks if c.before_loop_callback]
-    each = [c.loop_iter_callback for c in callbacks if c.loop_iter_callback]
-    after = [c.after_loop_callback for c in callbacks if c.after_loop_callback]
-    with machine.loop_callbacks(before, each, after):
+    with machine.running.kept():
         yield
 
 
@@ -142,7 +156,7 @@ NKI = DSL(
     namespace=Builder,
     operations=_OPERATIONS,
     patch_calls=_patch_calls,
-    patch_loops=_patch_loops,
+    patch_loops=machine.running.patch_loops,
     here=_here,
     loops_file=loops.__file__,
     client_options={"profiler": {"device": "Trainium2"}},

@@ -50,7 +50,6 @@ def run(
     except UnsupportedError as error:
         raise UnsupportedError(f"kernel {name}: {error}") from None
     launched = Launched(function, size, axes, manager.issue_callback)
-    launched.ledger.keeping = bool(manager.clients)
     arrays: list[TensorInfo] = []
     for key, value in bound.arguments.items():
         for path, tensor in tensors_of(key, handed[key]):

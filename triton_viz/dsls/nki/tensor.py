@@ -24,7 +24,7 @@ class Storage:
     """The memory of a tensor."""
 
     __slots__ = (
-        *("argument", "array", "born", "info", "last", "memory", "name", "path", "iterations"),
+        *("argument", "array", "born", "info", "last", "memory", "name", "path", "position", "iterations"),
         *("masked", "partition_axis", "undefined", "used"),
     )
 
@@ -43,6 +43,8 @@ class Storage:
         self.path: tuple[Site, ...] = ()
         """Where it was allocated."""
         self.iterations: tuple[tuple[int, int], ...] = ()
+        self.position = 0
+        """Among the buffers of its program."""
         self.born = self.last = 0
         """The first instruction that uses it, and the last."""
         self.used = False

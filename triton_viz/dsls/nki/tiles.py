@@ -99,6 +99,12 @@ def as_mask(mask: Any, shape: tuple[int, ...], *of: Any) -> np.ndarray | None:
     raise KernelError(f"a mask of shape {given.shape} does not fit a block of shape {shape}")
 
 
+def masked(x: Tensor, mask: Any) -> tuple[Operand, np.ndarray | None]:
+    """A tile as an operand, and a mask over it."""
+    keep = as_mask(mask, x.shape, x)
+    return operand(x, keep), keep
+
+
 # --- allocation ---
 
 

@@ -22,6 +22,7 @@ from triton_viz.core.grid.lanes import Diverged, Lanes, groups_of
 from triton_viz.dsls.triton.compat import source_of
 from triton_viz.dsls.triton.loops import LaneRange, Loop
 from triton_viz.dsls.triton.rewrite import rewritten
+from triton_viz.dsls.triton.types import plain
 
 Mask = np.ndarray | None
 _PLAIN = (bool, int, float, str, type(None), tl.dtype)
@@ -62,6 +63,10 @@ class Flow:
     """Runs rewritten kernels on the lanes of a chunk. Belongs to one thread, and to one launch."""
 
     undefined = Undefined()
+    everybody: Any = None
+    """The mask of all lanes."""
+    lane_range: Callable[..., Any] = LaneRange
+    """Makes a range with tensors among its bounds."""
 
     def __init__(
         self,
@@ -236,7 +241,7 @@ class Flow:
 
     def static(self, value: Any) -> Any:
         """A value as `x: tl.constexpr = ...` stores it: a Python value."""
-        return _plain(value)
+        return plain(value)
 
     def merge(self, new: Any, old: Any) -> Any:
         """A value as an assignment stores it where some lanes may keep the old one."""
@@ -262,9 +267,9 @@ class Flow:
             )
         return value
 
-    def blend(self, mask: Mask, new: Any, old: Any) -> Any:
+    def blend(self, mask: Any, new: Any, old: Any) -> Any:
         """The new value for the lanes of a mask, the old one for the others."""
-        if new is old or old is self.undefined or mask is None:
+        if new is old or old is self.undefined or mask is self.everybody:
             return new
         if new is self.undefined:
             return old
@@ -275,6 +280,9 @@ class Flow:
             if isinstance(new, tl.tuple):
                 return tl.tuple(parts)
             return new._make(parts) if hasattr(new, "_make") else type(new)(parts)  # type: ignore[attr-defined]
+        return self._select(mask, new, old)
+
+    def _select(self, mask: Any, new: Any, old: Any) -> Any:
         a, b = self.tensor(new), self.tensor(old)
         if isinstance(a, tl.tensor) and isinstance(b, tl.tensor) and a.type == b.type:
             wide = self.make(mask.reshape(-1, *(1,) * len(a.shape)), tl.int1)
@@ -428,13 +436,13 @@ class Flow:
         """Python's functions, and Triton's that its compiler evaluates itself."""
 
         def on_plain(function: Callable) -> Callable:
-            return lambda *args, **kwargs: function(*map(_plain, args), **kwargs)
+            return lambda *args, **kwargs: function(*map(plain, args), **kwargs)
 
         def on_number(function: Callable, of_tensor: Callable) -> Callable:
             def convert(*args: Any) -> Any:
                 if args and isinstance(args[0], tl.tensor):
                     return of_tensor(args[0])
-                return function(*map(_plain, args))
+                return function(*map(plain, args))
 
             return convert
 
@@ -451,22 +459,22 @@ class Flow:
             abs: on_number(abs, lambda value: self.call(tl.abs, value)),
             len: on_plain(len),
             isinstance: on_plain(isinstance),
-            tl.constexpr: _plain,
+            tl.constexpr: plain,
             tl.static_assert: _static_assert,
             tl.static_print: on_plain(print),
         }
 
     def _range(self, start: Any, stop: Any = None, step: Any = None, **_: Any) -> Any:
-        start, stop, step = (_plain(bound) for bound in (start, stop, step))
+        start, stop, step = (plain(bound) for bound in (start, stop, step))
         start, stop = (0, start) if stop is None else (start, stop)
         step = 1 if step is None else step
         if any(isinstance(bound, tl.tensor) for bound in (start, stop, step)):
-            return LaneRange(self, start, stop, step)
+            return self.lane_range(self, start, stop, step)
         return range(start, stop, step)
 
     def _extreme(self, python: Callable, triton: Any, /, *args: Any, **kwargs: Any) -> Any:
         """`min` and `max`: tensors are compared element by element."""
-        args = tuple(map(_plain, args))
+        args = tuple(map(plain, args))
         if not any(isinstance(arg, tl.tensor) for arg in args):
             return python(*args, **kwargs)
         result, *rest = args
@@ -480,18 +488,14 @@ class Flow:
         self.call(tl.device_print, prefix, *rest, **kwargs)
 
 
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, tl.constexpr) else value
-
-
 def _is_dynamic(value: Any) -> bool:
     """Whether the compiler would not know the value."""
     return isinstance(value, base_value) and not isinstance(value, tl.constexpr | tl.tuple)
 
 
 def _static_assert(condition: Any, message: Any = "") -> None:
-    if not _plain(condition):
-        raise AssertionError(_plain(message))
+    if not plain(condition):
+        raise AssertionError(plain(message))
 
 
 def _kind(value: Any) -> str:

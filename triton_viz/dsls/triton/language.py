@@ -16,6 +16,7 @@ from triton.language.core import is_builtin
 from triton_viz.core.attributes import set_attributes
 from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.machine import current
+from triton_viz.dsls.triton.types import plain
 
 _SEMANTIC = "triton.language.semantic"
 
@@ -123,7 +124,7 @@ def _yielding(operator: Callable) -> Callable:
 def _reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any) -> Any:
     machine = current()
     inputs = (input,) if isinstance(input, tl.tensor) else tuple(input)
-    axis, keep_dims = _plain(axis), _plain(keep_dims)
+    axis, keep_dims = plain(axis), plain(keep_dims)
     rank = len(inputs[0].shape)
     if axis is not None:
         axis = _axis(axis, rank)
@@ -139,9 +140,9 @@ def _reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_:
 
 def _scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:
     inputs = (input,) if isinstance(input, tl.tensor) else tuple(input)
-    axis = _axis(_plain(axis), len(inputs[0].shape))
+    axis = _axis(plain(axis), len(inputs[0].shape))
     handles = tuple(x.handle for x in inputs)
-    results = current().builder.create_scan(handles, axis, combine_fn, bool(_plain(reverse)))
+    results = current().builder.create_scan(handles, axis, combine_fn, bool(plain(reverse)))
     found = [_tensor(value, given.dtype) for value, given in zip(results, inputs, strict=True)]
     return found[0] if isinstance(input, tl.tensor) else tuple(found)
 
@@ -152,7 +153,7 @@ def _map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any
     handles = tuple(x.handle for x in inputs)
     results = [
         _tensor(value, value.dtype)
-        for value in machine.builder.create_map_elementwise(handles, scalar_fn, int(_plain(pack)))
+        for value in machine.builder.create_map_elementwise(handles, scalar_fn, int(plain(pack)))
     ]
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -189,7 +190,3 @@ def _axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} of a block with {rank} axes")
     return axis % rank
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, tl.constexpr) else value

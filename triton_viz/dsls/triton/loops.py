@@ -95,13 +95,9 @@ class Loop:
                 callback(line, count)
 
     def __iter__(self) -> Iterator[Any]:
-        items = self.items
-        if not isinstance(items, LaneRange):
-            return self._one_by_one(items)
-        return self._one_by_one(items) if items.counts is None else self._unequal(items)
-
-    def _one_by_one(self, items: Any) -> Iterator[Any]:
-        flow, regions, at = self.flow, self.flow.regions, self.at
+        flow, regions, at, items = self.flow, self.flow.regions, self.at, self.items
+        if isinstance(items, LaneRange) and items.counts is not None:
+            items = self._unequal(items, items.counts)
         for self.index, item in enumerate(items):
             if not (flow.alive and flow.lanes.active is regions[at]) and not self._resume():
                 return
@@ -111,21 +107,14 @@ class Loop:
                 self._announce()
             yield item
 
-    def _unequal(self, items: LaneRange) -> Iterator[Any]:
-        flow, regions, at, counts = self.flow, self.flow.regions, self.at, items.counts
-        assert counts is not None
+    def _unequal(self, items: LaneRange, counts: np.ndarray) -> Iterator[Any]:
+        """The loop variables; lanes that have had all of theirs are no longer inside."""
+        regions, at = self.flow.regions, self.at
         ends = set(counts.tolist() if regions[at] is None else counts[regions[at]].tolist())
         for index in range(items.length):
-            self.index = index
             if index in ends:
                 inside = regions[at]
                 regions[at] = counts > index if inside is None else inside & (counts > index)
-            if not (flow.alive and flow.lanes.active is regions[at]) and not self._resume():
-                return
-            if self.broke is not None and flow.waits != self.began_waits:
-                self._may_wait()
-            if flow.loop_iteration:
-                self._announce()
             yield items.at(index)
 
     def _resume(self) -> bool:

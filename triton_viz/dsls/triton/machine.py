@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,51 +15,22 @@ from triton_viz.core.grid.lanes import Lanes
 from triton_viz.core.grid.memory import Memory
 from triton_viz.core.grid.value import Value
 from triton_viz.dsls.base import Here
+from triton_viz.dsls.running import Running
 from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.builder import LaneBuilder
 from triton_viz.dsls.triton.flow import Flow
 
-_thread = threading.local()
-_loop_callbacks: tuple[list[Callable], list[Callable], list[Callable]] = ([], [], [])
-
-
-@contextlib.contextmanager
-def loop_callbacks(before: list[Callable], each: list[Callable], after: list[Callable]) -> Iterator[None]:
-    """Machines that are made inside report their loops to these."""
-    global _loop_callbacks
-    outer = _loop_callbacks
-    _loop_callbacks = (before, each, after)
-    try:
-        yield
-    finally:
-        _loop_callbacks = outer
-
-
-@contextlib.contextmanager
-def kept() -> Iterator[None]:
-    """This thread's machine is the same afterwards: a client may launch a kernel from a callback."""
-    before = getattr(_thread, "machine", None)
-    try:
-        yield
-    finally:
-        _thread.machine = before
-
-
-def current() -> "Machine":
-    """The machine of this thread."""
-    return _thread.machine
-
-
-def is_running() -> bool:
-    """Whether this thread runs programs of a launch."""
-    return getattr(_thread, "machine", None) is not None
+running = Running["Machine"](
+    "triton.language works inside a kernel only, on the thread that runs it: launch it as kernel[grid](...)"
+)
+current, is_running = running.current, running.is_running
 
 
 @contextlib.contextmanager
 def using(machine: Any) -> Iterator[None]:
     """While inside, this thread's machine is another one: a builder, a semantic and a flow of its own."""
-    with kept():
-        _thread.machine = machine
+    with running.kept():
+        running.enter(machine)
         yield
 
 
@@ -93,7 +63,7 @@ class Machine:
         self.semantic = LaneSemantic(self.builder)
         self._substitutes = substitutes
         self.flow = self._new_flow(self.builder.lanes)
-        self.flow.before_loop, self.flow.loop_iteration, self.flow.after_loop = _loop_callbacks
+        self.flow.before_loop, self.flow.loop_iteration, self.flow.after_loop = running.loop_callbacks
         self._inner: list[Flow] = []
         self.builder.apply = self.apply
         self.programs = Programs(grid, Numbers(1))
@@ -107,7 +77,7 @@ class Machine:
 
     def enter(self) -> None:
         """Make this the machine of the current thread."""
-        _thread.machine = self
+        running.enter(self)
         self.builder.on_write = self.flow.note_write
         self.builder.on_waiting_op = self._on_waiting_op
 

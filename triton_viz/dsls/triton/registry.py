@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Other, Reduce, Scan, Store
@@ -15,7 +15,7 @@ from triton_viz.dsls.triton.builder import LaneBuilder
 from triton_viz.dsls.triton.types import width
 
 if TYPE_CHECKING:
-    from triton_viz.core.client import ClientManager, ForLoopCallbacks
+    from triton_viz.core.client import ClientManager
 
 
 def _accessed(
@@ -135,16 +135,7 @@ def _operations() -> dict[str, tuple[type[Op], Adapter]]:
 
 @contextlib.contextmanager
 def _patch_calls(manager: "ClientManager") -> Iterator[None]:
-    with language.patched(), machine.kept():
-        yield
-
-
-@contextlib.contextmanager
-def _patch_loops(callbacks: Sequence["ForLoopCallbacks"]) -> Iterator[None]:
-    before = [c.before_loop_callback for c in callbacks if c.before_loop_callback]
-    each = [c.loop_iter_callback for c in callbacks if c.loop_iter_callback]
-    after = [c.after_loop_callback for c in callbacks if c.after_loop_callback]
-    with machine.loop_callbacks(before, each, after):
+    with language.patched(), machine.running.kept():
         yield
 
 
@@ -157,7 +148,7 @@ TRITON = DSL(
     namespace=LaneBuilder,
     operations=_operations(),
     patch_calls=_patch_calls,
-    patch_loops=_patch_loops,
+    patch_loops=machine.running.patch_loops,
     here=_here,
     loops_file=loops.__file__,
 )

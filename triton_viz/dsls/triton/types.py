@@ -61,3 +61,8 @@ def stored(dtype: Any) -> np.dtype:
 def width(pointer: Any) -> int:
     """How many bytes apart the elements behind a pointer are; a bool takes a byte, too."""
     return max(1, pointer.scalar.element_ty.primitive_bitwidth // 8)
+
+
+def plain(value: Any) -> Any:
+    """What a constexpr holds; anything else as it is."""
+    return value.value if isinstance(value, tl.constexpr) else value

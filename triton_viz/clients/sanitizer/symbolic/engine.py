@@ -24,7 +24,7 @@ from triton_viz.core.data import Program, TensorInfo
 from triton_viz.dsls.triton import language
 from triton_viz.dsls.triton.machine import LaneSemantic, using
 from triton_viz.dsls.triton.run import constexpr_names
-from triton_viz.dsls.triton.types import width
+from triton_viz.dsls.triton.types import plain, width
 
 _MOST_ATTEMPTS = 8
 
@@ -104,7 +104,7 @@ class _Run:
         try:
             with language.patched(), using(self):
                 values = {
-                    name: _plain(argument)
+                    name: plain(argument)
                     if name in constants
                     else as_symbolic(argument, name, self._tensors, self.semantic)
                     for name, argument in self._call.arguments.items()
@@ -173,7 +173,3 @@ def _names() -> dict[Origin, str]:
                     found.setdefault(value.handle.origin, name)
         frame = frame.f_back
     return found
-
-
-def _plain(argument: Any) -> Any:
-    return argument.value if isinstance(argument, tl.constexpr) else argument

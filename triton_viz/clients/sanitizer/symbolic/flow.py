@@ -33,12 +33,14 @@ from triton_viz.dsls.triton.compat import source_of
 from triton_viz.dsls.triton.flow import Flow, Split
 from triton_viz.dsls.triton.rewrite import rewritten
 
-_PLAIN = (bool, int, float, str, type(None), tl.dtype)
 _CONDITION = getattr(tl, "condition", None)
 
 
 class SymbolicFlow(Flow):
-    """Runs rewritten kernels once, for all programs of a grid."""
+    """Runs rewritten kernels once, for all programs of a grid. A condition on them stands for a mask."""
+
+    everybody = TRUE
+    lane_range = SymbolicRange
 
     def __init__(self, semantic: Any, substitutes: dict[Any, Callable], modes: dict[Key, str]):
         super().__init__(Lanes(1), semantic, lambda *_: None, substitutes)
@@ -191,19 +193,7 @@ class SymbolicFlow(Flow):
             raise Stopped("an attribute or an element is assigned by some programs only")
         return value
 
-    def blend(self, mask: Any, new: Any, old: Any) -> Any:
-        """The new value under a condition, else the old one."""
-        if new is old or old is self.undefined or mask is TRUE:
-            return new
-        if new is self.undefined:
-            return old
-        if isinstance(new, _PLAIN) and type(new) is type(old) and new == old:
-            return old
-        if isinstance(new, tuple | list | tl.tuple) and type(new) is type(old) and len(new) == len(old):
-            parts = [self.blend(mask, a, b) for a, b in zip(new, old, strict=True)]
-            if isinstance(new, tl.tuple):
-                return tl.tuple(parts)
-            return new._make(parts) if hasattr(new, "_make") else type(new)(parts)  # type: ignore[attr-defined]
+    def _select(self, mask: Cond, new: Any, old: Any) -> Any:
         a, b = self.tensor(new), self.tensor(old)
         if isinstance(a, tl.tensor) and isinstance(b, tl.tensor) and a.type == b.type:
             kind: Any = a.type
@@ -300,15 +290,6 @@ class SymbolicFlow(Flow):
     def _static_range(self, *args: Any, **kwargs: Any) -> Any:
         found = self._range(*args, **kwargs)
         return Static(found) if isinstance(found, range) else found
-
-    def _range(self, start: Any, stop: Any = None, step: Any = None, **_: Any) -> Any:
-        start, stop, step = (b.value if isinstance(b, tl.constexpr) else b for b in (start, stop, step))
-        if stop is None:
-            start, stop = 0, start
-        step = 1 if step is None else step
-        if any(isinstance(bound, tl.tensor) for bound in (start, stop, step)):
-            return SymbolicRange(self, start, stop, step)
-        return range(start, stop, step)
 
 
 def _is_plain_tensor(value: Any) -> bool:

@@ -25,6 +25,7 @@ from triton_viz.clients.sanitizer.symbolic.expression import (
 from triton_viz.clients.sanitizer.symbolic.ops import Ops
 from triton_viz.clients.sanitizer.symbolic.origin import Origin
 from triton_viz.clients.sanitizer.symbolic.value import Symbolic
+from triton_viz.dsls.triton.types import plain
 
 
 class ShapeOps(Ops):
@@ -37,7 +38,7 @@ class ShapeOps(Ops):
 
     def create_splat(self, type: Any, arg: Symbolic) -> Symbolic:
         """A block of one number."""
-        return Symbolic(arg.node, arg.dtype.scalar, tuple(_plain(n) for n in type.shape), arg.origin)
+        return Symbolic(arg.node, arg.dtype.scalar, tuple(int(plain(n)) for n in type.shape), arg.origin)
 
     def create_unsplat(self, arg: Symbolic) -> Symbolic:
         """The only element of a block."""
@@ -51,17 +52,17 @@ class ShapeOps(Ops):
 
     def create_broadcast(self, arg: Symbolic, shape: Any) -> Symbolic:
         """Repeated along axes of length one."""
-        return Symbolic(arg.node, arg.dtype, tuple(_plain(n) for n in shape), arg.origin)
+        return Symbolic(arg.node, arg.dtype, tuple(int(plain(n)) for n in shape), arg.origin)
 
     def create_trans(self, arg: Symbolic, order: Any) -> Symbolic:
         """With its axes in another order."""
-        order = tuple(_plain(axis) for axis in order)
+        order = tuple(int(plain(axis)) for axis in order)
         moved = {old: index(new, arg.shape[old]) for new, old in enumerate(order)}
         return reindexed(arg, moved, tuple(arg.shape[axis] for axis in order))
 
     def create_reshape(self, arg: Symbolic, shape: Any, allow_reorder: bool = False) -> Symbolic:
         """The same elements in another shape."""
-        shape = tuple(_plain(n) for n in shape)
+        shape = tuple(int(plain(n)) for n in shape)
         place = number(0)
         for axis, size in enumerate(shape):
             place = add(place, scale(index(axis, size), math.prod(shape[axis + 1 :])))
@@ -120,7 +121,3 @@ def _either(condition: Cond, a: Symbolic, b: Symbolic, op: str) -> Symbolic:
     elif isinstance(a.node, Sum) and isinstance(b.node, Sum):
         node = choose(condition, a.node, b.node)
     return Symbolic(node, a.dtype, a.shape, Origin(op, a.origin, b.origin))
-
-
-def _plain(number: Any) -> int:
-    return number.value if isinstance(number, tl.constexpr) else int(number)

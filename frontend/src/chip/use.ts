@@ -1,0 +1,79 @@
+// What a timeline of buffers tells: rows of buffers by where they were allocated, and how full a memory is over
+// time. Pure functions; time counts a program's instructions.
+
+import type { SbufBuffer, SbufMemory } from "../payloads";
+
+/** Buffers of one name that one line allocates, in as many lanes as are in use at once. */
+export interface Row {
+  name: string;
+  line: number;
+  lanes: SbufBuffer[][];
+  least: number;
+  most: number;
+}
+
+/** From one change of what is in use to the next: bytes of each partition, from this instruction on. */
+export interface Level {
+  from: number;
+  bytes: number;
+}
+
+/** The kernel's own line that allocated a buffer; 0 if it is not known. */
+export function lineOf(buffer: SbufBuffer): number {
+  return buffer.path[0]?.line ?? 0;
+}
+
+/** Whether a buffer is in use at an instruction. */
+export function inUse(buffer: SbufBuffer, time: number): boolean {
+  return buffer.start <= time && time <= buffer.end;
+}
+
+/** The buffers of one memory as rows, in order of their first allocation. */
+export function rowsOf(buffers: SbufBuffer[]): Row[] {
+  const rows = new Map<string, Row>();
+  for (const buffer of buffers) {
+    const size = buffer.bytes_per_partition;
+    const key = `${buffer.name} ${lineOf(buffer)}`;
+    const row = rows.get(key) ?? {
+      name: buffer.name,
+      line: lineOf(buffer),
+      lanes: [],
+      least: size,
+      most: size,
+    };
+    rows.set(key, row);
+    [row.least, row.most] = [Math.min(row.least, size), Math.max(row.most, size)];
+    const free = row.lanes.find((lane) => (lane.at(-1)?.end ?? -1) < buffer.start);
+    if (free) free.push(buffer);
+    else row.lanes.push([buffer]);
+  }
+  return [...rows.values()];
+}
+
+/** How much of a memory is in use over time. */
+export function levelsOf(buffers: SbufBuffer[]): Level[] {
+  const changes = new Map<number, number>();
+  const change = (time: number, bytes: number) => changes.set(time, (changes.get(time) ?? 0) + bytes);
+  for (const { start, end, bytes_per_partition: bytes } of buffers) {
+    change(start, bytes);
+    change(end + 1, -bytes);
+  }
+  let bytes = 0;
+  return [...changes.keys()]
+    .sort((a, b) => a - b)
+    .map((from) => {
+      bytes += changes.get(from) ?? 0;
+      return { from, bytes };
+    });
+}
+
+/** How much is in use at one instruction. */
+export function levelAt(levels: Level[], time: number): number {
+  return levels.findLast((level) => level.from <= time)?.bytes ?? 0;
+}
+
+/** What the axis of a memory ends at, and whether its capacity is within. A peak far below it gets the room. */
+export function scaleOf({ peak, capacity }: SbufMemory): { top: number; within: boolean } {
+  const within = peak > 0.3 * capacity;
+  return { top: Math.max(1, within ? 1.1 * Math.max(peak, capacity) : 1.5 * peak), within };
+}

@@ -1,0 +1,69 @@
+// What a tape tells in numbers: what went from worker to worker, and the hot paths that were run. Pure functions.
+
+import { detail, EXCHANGES, type HotBand, type Span } from "./tape";
+
+/** All instructions of one kind that move parts of tensors or combine them. */
+export interface Collective {
+  command: string;
+  /** How often: one that several workers take part in counts once. */
+  times: number;
+  seconds: number;
+  ways: string[];
+}
+
+/** What went from worker to worker, the most frequent kind first. */
+export function collectivesOf(spans: Span[]): Collective[] {
+  const kinds = new Map<string, Collective & { numbers: Set<string> }>();
+  for (const span of spans) {
+    if (!EXCHANGES.has(span.command)) continue;
+    const kind = kinds.get(span.command) ?? {
+      command: span.command,
+      times: 0,
+      seconds: 0,
+      ways: [],
+      numbers: new Set<string>(),
+    };
+    kinds.set(span.command, kind);
+    kind.numbers.add(detail(span.details, "number") || `${span.tensor} ${span.sent}`);
+    kind.times = kind.numbers.size;
+    kind.seconds += span.end - span.start;
+    const way = wayOf(span.details);
+    if (way && !kind.ways.includes(way)) kind.ways.push(way);
+  }
+  return [...kinds.values()].sort((a, b) => b.times - a.times);
+}
+
+/** `partial(sum) → sharded(0)`. */
+function wayOf(details: string): string {
+  const [from, to] = ["from", "to"].map((key) => detail(details, key).split("@")[0] ?? "");
+  return from && to ? `${from} → ${to}` : "";
+}
+
+/** All runs of one hot path. */
+export interface HotRuns {
+  sequence: string;
+  workers: string[];
+  times: number;
+  broken: number;
+  seconds: number;
+}
+
+/** The hot paths that workers ran, those that took longest first. */
+export function hotRunsOf(bands: HotBand[]): HotRuns[] {
+  const runs = new Map<string, HotRuns>();
+  for (const band of bands) {
+    const found = runs.get(band.sequence) ?? {
+      sequence: band.sequence,
+      workers: [],
+      times: 0,
+      broken: 0,
+      seconds: 0,
+    };
+    runs.set(band.sequence, found);
+    if (!found.workers.includes(band.worker)) found.workers.push(band.worker);
+    found.times++;
+    if (!band.complete) found.broken++;
+    found.seconds += band.to - band.from;
+  }
+  return [...runs.values()].sort((a, b) => b.seconds - a.seconds);
+}

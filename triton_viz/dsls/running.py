@@ -1,0 +1,66 @@
+"""Which machine runs on each thread, and whom machines tell of their loops: the same for every language."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from triton_viz.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from triton_viz.core.client import ForLoopCallbacks
+
+MachineT = TypeVar("MachineT")
+
+
+class _Thread(threading.local):
+    machine: Any = None
+
+
+class Running(Generic[MachineT]):
+    """One language's machines that run programs, at most one on a thread."""
+
+    def __init__(self, outside: str):
+        self._thread = _Thread()
+        self._outside = outside
+        """What to say to whom uses the language where no machine runs."""
+        self.loop_callbacks: tuple[list[Callable], list[Callable], list[Callable]] = ([], [], [])
+        """What a machine that is made now calls before a loop, in each iteration and after it."""
+
+    def current(self) -> MachineT:
+        """The machine of this thread."""
+        machine = self._thread.machine
+        if machine is None:
+            raise UnsupportedError(self._outside)
+        return machine
+
+    def is_running(self) -> bool:
+        """Whether this thread runs programs of a launch."""
+        return self._thread.machine is not None
+
+    def enter(self, machine: MachineT) -> None:
+        """Make this the machine of the current thread."""
+        self._thread.machine = machine
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """This thread's machine is the same afterwards: a client may launch a kernel from a callback."""
+        before = self._thread.machine
+        try:
+            yield
+        finally:
+            self._thread.machine = before
+
+    @contextlib.contextmanager
+    def patch_loops(self, callbacks: Sequence["ForLoopCallbacks"]) -> Iterator[None]:
+        """Machines that are made inside report their loops to these."""
+        outer = self.loop_callbacks
+        self.loop_callbacks = (
+            [c.before_loop_callback for c in callbacks if c.before_loop_callback],
+            [c.loop_iter_callback for c in callbacks if c.loop_iter_callback],
+            [c.after_loop_callback for c in callbacks if c.after_loop_callback],
+        )
+        try:
+            yield
+        finally:
+            self.loop_callbacks = outer
