@@ -11,17 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gt import config
+from gt.worker.compiled_code import Runner, load
 from gt.worker.graph import Graph
-
-Runner = Callable[[list[Any]], Sequence[Any]]
-"""From tensors, the last of which holds the numbers, to results."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -56,7 +53,7 @@ class Compiler:
         key = graph.key
         if key in self._asked or key in self._failed:
             return
-        path = self._asked[key] = cache_folder() / f"{key}.pt2"
+        path = self._asked[key] = cache_folder() / f"{key}.so"
         if path.exists():
             self._loaded_from_cache += 1
             return
@@ -157,10 +154,3 @@ def cache_folder() -> Path:
     folder = Path(base, "hotpaths", kind)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
-
-
-def load(path: Path) -> Runner:
-    """A compiled graph."""
-    from torch._inductor import aoti_load_package
-
-    return aoti_load_package(str(path)).loader.boxed_run

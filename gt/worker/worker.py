@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gt import config
 from gt.errors import WorkerError
 from gt.transport import modifiers as streams
@@ -311,6 +313,24 @@ class Worker:
             failed.append(Failed(order.result, str(cause)))
         except Exception as error:  # noqa: BLE001 - as above
             failed.append(self._failed(space, order.result, order.kind, error))
+
+    def _own(self, space: Space, order: Exchange) -> tuple[np.ndarray | None, str | None]:
+        """What this worker has to give, or why it has nothing."""
+        if order.tensor not in space.values:
+            missing = f"Tensor not found: there is no tensor {order.tensor}"
+            return None, space.failures.get(order.tensor, missing)
+        try:
+            array = self.engine.get(space.values[order.tensor])
+            index = order.source.workers.index(self.name)
+            wanted = order.source.local_shape(index, order.shape)
+            if array.shape == wanted and array.dtype.name == order.dtype:
+                return array, None
+            return (
+                None,
+                f"{order.kind} on {self.name}: {array.dtype}{list(array.shape)} is not {list(wanted)}",
+            )
+        except Exception as error:  # noqa: BLE001 - as above; and the others must learn of it
+            return None, self._message(order.kind, error)
 
     def _shard(self, space: Space, order: ShardOp, failed: list[Failed]) -> None:
         """Keep a part of what is here in whole."""
