@@ -136,48 +136,6 @@ def gt_import() -> tuple[Job, Job]:
     return importing("gt"), importing("torch")
 
 
-def _train(library: Any, steps: int = 50) -> Job:
-    """An MLP's training steps (784-256-10, batch 64, SGD with momentum), ending with the loss."""
-    nn, F = library.nn, library.nn.functional
-    rng = np.random.default_rng(0)
-    x = library.from_numpy(rng.standard_normal((64, 784), np.float32))
-    y = library.from_numpy(rng.integers(0, 10, 64))
-    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
-    optimizer = library.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-
-    def job() -> object:
-        loss = None
-        for _ in range(steps):
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-        assert loss is not None
-        return loss.item()
-
-    return job
-
-
-@benchmark("50 training steps of an MLP (784-256-10, batch 64), embedded", "PyTorch", speed_at_least(0.7))
-def gt_mlp_train() -> tuple[Job, Job]:
-    import torch
-
-    import gt
-
-    _embedded()
-    return _train(gt), _train(torch)
-
-
-@benchmark("the same over separate processes", "PyTorch", speed_at_least(0.7))
-def gt_mlp_train_processes() -> tuple[Job, Job]:
-    import torch
-
-    import gt
-
-    _own_processes()
-    return _train(gt), _train(torch)
-
-
 # --- many clients ---
 
 CLIENT = """

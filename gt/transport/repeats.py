@@ -23,6 +23,10 @@ KNOWN = 64
 """How many sequences both ends keep in mind; of more, the oldest are forgotten."""
 
 
+Numbers = tuple[tuple[str, type], ...]
+"""Attributes that are numbers, by name, and of what type: for Python, 1, 1.0 and True are equal."""
+
+
 class Step(NamedTuple):
     """One op of a sequence.
 
@@ -51,6 +55,11 @@ class HotSequence:
         """A name that equal sequences have in common, in every run."""
         structure = [(step.op, step.inputs, _structure(step.attrs)) for step in self.steps]
         return hashlib.sha256(repr(structure).encode()).hexdigest()[:12]
+
+    @functools.cached_property
+    def expected(self) -> list[tuple[str, tuple[int, ...], dict[str, Any] | None, Numbers]]:
+        """The steps, and which of their attributes are numbers: as `same` wants it."""
+        return [(step.op, step.inputs, step.attrs, _numbers(step.attrs)) for step in self.steps]
 
     @functools.cached_property
     def outside(self) -> int:
@@ -380,16 +389,31 @@ def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
         return a is b
     if a.keys() != b.keys():
         return False
-    for name, value in a.items():
-        other = b[name]
-        if type(value) is not type(other):  # for Python, 1, 1.0 and True are equal
-            return False
-        if type(value) in (list, tuple):
-            if repr(value) != repr(other):
-                return False
-        elif value != other and not _may_change(name, value):
+    kinds = [*map(type, a.values())]
+    if kinds != [*map(type, b.values())]:  # for Python, 1, 1.0 and True are equal
+        return False
+    if list in kinds or tuple in kinds:
+        return repr(a) == repr(b) or all(_alike(name, a[name], b[name]) for name in a)
+    return a == b or all(_alike(name, a[name], b[name]) for name in a)
+
+
+def same(a: dict[str, Any] | None, b: dict[str, Any] | None, numbers: Numbers) -> bool:
+    """As `alike`, faster if they are equal. `numbers` are those of `b`."""
+    if a != b:
+        return alike(a, b)
+    for name, kind in numbers:  # noqa: SIM110 - twice as fast as all()
+        if type(a[name]) is not kind:  # type: ignore[index] - it is equal to b, which has it
             return False
     return True
+
+
+def _numbers(attrs: dict[str, Any] | None) -> Numbers:
+    kinds = (bool, int, float)
+    return tuple([(name, type(value)) for name, value in (attrs or {}).items() if type(value) in kinds])
+
+
+def _alike(name: str, a: Any, b: Any) -> bool:
+    return _may_change(name, a) or repr(a) == repr(b)
 
 
 def _differ(a: dict[str, Any], b: dict[str, Any], names: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from gt.transport.protocol import (
     WorkerHotPathEnd,
     WorkerHotPathStart,
 )
-from gt.transport.repeats import LONGEST, HotSequence, Step, alike
+from gt.transport.repeats import LONGEST, HotSequence, Step, alike, same
 
 SHORTEST = 4
 """How many ops a sequence has at least: fewer are not worth it."""
@@ -71,7 +71,6 @@ class HotPathDetector:
         """Where in the history began what the user wants compiled; -1 if nothing did."""
         # While something is:
         self._current: HotSequence | None = None
-        self._place = 0
         self._slot = -1
         self._skip = 0
         """How many ops to let pass before the next prediction."""
@@ -101,14 +100,18 @@ class HotPathDetector:
         out: list[Any] = []
         append = out.append
         marked = self.marked = []
-        current = self._current
+        current, prefix, local, mentioned = self._current, self._prefix, self._local, self._mentioned
         cmd: Any
         for cmd in instructions:
             kind = type(cmd)
             if kind is Op:
-                if current is not None and (refs := self._refs(cmd)) is not None:
-                    step = current.steps[self._place]
-                    if cmd.op != step.op or refs != step.inputs or not alike(cmd.attrs, step.attrs):
+                if current is not None:
+                    try:
+                        refs = tuple([local[i] for i in cmd.inputs])
+                    except KeyError:
+                        refs = self._refs(cmd)
+                    op, inputs, attrs, numbers = current.expected[len(prefix)]
+                    if cmd.op != op or refs != inputs or not same(cmd.attrs, attrs, numbers):
                         current = self._missed(cmd, refs, out)
                 if current is None:
                     current = self._begin(cmd, out)
@@ -116,18 +119,19 @@ class HotPathDetector:
                         append(cmd)
                         self._learn(cmd)
                         continue
+                    prefix, local = self._prefix, self._local
                 append(cmd)
-                self._local[cmd.result] = self._place
-                self._prefix.append(cmd)
-                self._place += 1
-                if self._place == len(current.steps):
+                local[cmd.result] = len(prefix)
+                prefix.append(cmd)
+                if len(prefix) == len(current.steps):
                     marked.append(len(out))
                     append(WorkerHotPathEnd(current.id, True))
                     current.hits += 1
-                    self._hot += self._place
+                    self._hot += len(prefix)
                     current = self._current = None
             elif kind is int:
-                self._mentioned.pop(cmd, None)
+                if current is None:
+                    mentioned.pop(cmd, None)
                 append(cmd)
             elif kind in _PASSING:
                 append(cmd)
@@ -145,7 +149,7 @@ class HotPathDetector:
     @property
     def remaining(self) -> int:
         """How many ops of what is predicted are still to come; 0 if nothing is."""
-        return 0 if self._current is None else len(self._current.steps) - self._place
+        return 0 if self._current is None else len(self._current.steps) - len(self._prefix)
 
     def give_up(self) -> None:
         """What was predicted will not be waited for."""
@@ -166,7 +170,7 @@ class HotPathDetector:
             self._local, self._slot = {}, -1
             first = sequence.steps[0]
             if self._refs(cmd) == first.inputs and alike(cmd.attrs, first.attrs):
-                self._current, self._place, self._prefix = sequence, 0, []
+                self._current, self._prefix = sequence, []
                 self.marked.append(len(out))
                 out.append(WorkerHotPathStart(sequence.id))
                 return sequence
@@ -184,7 +188,7 @@ class HotPathDetector:
     def _missed(self, cmd: Op, refs: Refs, out: list[Any]) -> HotSequence | None:
         """Another sequence that began alike, and goes on with this op; if there is none, the end."""
         assert self._current is not None
-        current, place = self._current, self._place
+        current, place = self._current, len(self._prefix)
         for other in self._starts[current.steps[0].op]:
             if other is current or len(other.steps) <= place:
                 continue
