@@ -13,6 +13,9 @@ from gt.client import session as session_module
 from gt.server.local import LocalConnection, LocalServer
 from tests.servers import Cluster, cluster, connect
 
+# Tests of hot paths compile, and say so; elsewhere a compiler would only take the others' time.
+os.environ.setdefault("GT_COMPILE_AFTER", "1000000")
+
 # Elsewhere hypothesis looks for new cases every time; in CI the same commit gives the same answer.
 hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("tapestry")

@@ -1,7 +1,6 @@
 """What a program repeats runs compiled, and gives what it gave before."""
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -243,19 +242,7 @@ def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
     assert y._value.id in space.values
 
 
-# --- the log, and the settings ---
-
-
-def test_the_log_shows_where_hot_paths_begin_and_end(tmp_path: Path):
-    log = tmp_path / "gt.log"
-    code = "from tests.test_hotpaths import mlp\nmlp(20)"
-    run_python("-c", code, environment={**os.environ, "GT_INSTRUCTION_LOG": str(log)})
-    lines = log.read_text().splitlines()
-    starts = [line for line in lines if "| WorkerHotPathStart " in line]
-    ends = [line for line in lines if re.search(r"\| WorkerHotPathEnd .*complete=True", line)]
-    assert starts
-    assert ends
-    assert len([line for line in lines if "RECV " in line and "op=linear" in line]) >= 40
+# --- settings ---
 
 
 def test_hot_paths_can_be_switched_off(monkeypatch: pytest.MonkeyPatch):

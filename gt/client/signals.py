@@ -12,7 +12,7 @@
 
 A signal says `shard` (an axis, and over which workers, by number; all if none are named) or `replicate`
 (true, or over which workers). `backward` says the same for the gradients of what is made inside: by another
-signal's name, or by itself. `compile` is kept for the workers' compiler. With one worker, signals change
+signal's name, or by itself. `compile: true` has it compiled by itself. With one worker, signals change
 nothing.
 """
 

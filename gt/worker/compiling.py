@@ -116,11 +116,16 @@ class Compiler:
         """Wait until all that was asked for is compiled; whether it is."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            waiting = [k for k in self._asked if k not in self._runners and k not in self._failed]
-            if all(key in self._reports or self._asked[key].exists() for key in waiting):
+            if not self._under_way:
                 return True
             time.sleep(0.05)
         return False
+
+    @property
+    def _under_way(self) -> int:
+        """How many graphs the helper is still to compile."""
+        ended = self._runners.keys() | self._failed.keys() | self._reports.keys()
+        return sum(key not in ended and not path.exists() for key, path in self._asked.items())
 
     def close(self) -> None:
         """End the helper."""
@@ -136,7 +141,7 @@ class Compiler:
         """What was compiled."""
         return {
             "compiled": len(self._runners),
-            "compiling": len(self._asked) - len(self._runners) - len(self._failed),
+            "compiling": self._under_way,
             "compile_seconds": round(self._seconds, 3),
             "from_cache": self._loaded_from_cache,
             "failed_compilations": dict(self._failed),

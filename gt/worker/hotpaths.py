@@ -22,7 +22,7 @@ _OFTEN = 3
 
 _OTHERS = "other results of it were needed than usual"
 
-_TRIED = 10
+_TRIED = 20
 """After so many times a compiled sequence must have been no slower than it was eagerly."""
 
 _MOST_VARIANTS = 8
@@ -199,7 +199,7 @@ class HotPaths:
         compiled = call.compiled
         compiled.best = min(compiled.best, call.seconds)
         compiled.replays += 1
-        if compiled.replays == _TRIED and compiled.best > 1.1 * variant.best_eager:
+        if compiled.replays == _TRIED and compiled.best > 1.2 * variant.best_eager:
             variant.give_up("it is slower compiled")
         kept, made = set(repeat.kept), repeat.results
         for place, result in zip(compiled.outputs, call.results, strict=True):
