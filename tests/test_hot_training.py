@@ -14,6 +14,8 @@ from gt.client.remote import RemoteConnection
 from tests.servers import eventually
 from tests.test_hotpaths import mlp
 
+pytestmark = pytest.mark.timeout(600)  # compilers take their time, above all on a busy machine
+
 Program = Callable[[], list[float]]
 
 
@@ -74,7 +76,7 @@ def until_compiled(program: Program) -> list[list[float]]:
     given = []
     for _ in range(3):
         given.append(program())
-        eventually(lambda: not any(one["compiling"] for one in worker_stats()), 110, "compiled")
+        eventually(lambda: not any(one["compiling"] for one in worker_stats()), 240, "compiled")
     return given
 
 

@@ -19,6 +19,8 @@ from gt.worker.graph import MADE, Graph, function_of, layout_of
 from tests.programs import run_python
 from tests.samples import SAMPLES, Sample
 
+pytestmark = pytest.mark.timeout(600)
+
 PATIENCE = 240.0
 """Seconds that a compiler may take here."""
 
