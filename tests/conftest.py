@@ -13,6 +13,8 @@ from gt.client import session as session_module
 from gt.server.local import LocalConnection, LocalServer
 from tests.servers import Cluster, cluster, connect
 
+pytest.register_assert_rewrite("tests.pages")  # so that it says what was not equal
+
 # Elsewhere hypothesis looks for new cases every time; in CI the same commit gives the same answer.
 hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("tapestry")
