@@ -239,7 +239,7 @@ def test_a_server_that_is_gone_is_reported_and_can_come_back(seen: Visit) -> Non
     expect(message).to_contain_text("The server is gone")
     expect(message).to_contain_text("Start it again")
     expect(page.locator("#view-kernel")).to_be_hidden()
-    assert len(seen.failed) == 1
+    assert len(seen.failed) == 1, seen.failed
     seen.failed.clear()
     seen.errors.clear()  # the browser reports the refused connection itself
     with served(int(address.rstrip("/").rpartition(":")[2])):
