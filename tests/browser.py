@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Route, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, Route, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -32,7 +32,7 @@ class Visit:
     errors: list[str] = dataclasses.field(default_factory=list)
     """What the console and uncaught exceptions said."""
     failed: list[str] = dataclasses.field(default_factory=list)
-    """Addresses that could not be fetched, or were answered with an error."""
+    """Addresses that could not be fetched, or were answered with an error, and what it was."""
     outside: list[str] = dataclasses.field(default_factory=list)
     """Addresses that are not on this machine. They are blocked."""
 
@@ -87,9 +87,18 @@ def _watch(page: Page) -> Visit:
             seen.outside.append(request.url)
             route.abort()
 
+    def response(answer: Response) -> None:
+        if not answer.ok:
+            seen.failed.append(f"{answer.url}: {answer.status}")
+
+    def failed(request: Request) -> None:
+        # A page that is left or loaded again gives up what it still waits for: that is no failure.
+        if request.failure != "net::ERR_ABORTED":
+            seen.failed.append(f"{request.url}: {request.failure}")
+
     page.on("console", console)
     page.on("pageerror", lambda error: seen.errors.append(str(error)))
-    page.on("requestfailed", lambda request: seen.failed.append(request.url))
-    page.on("response", lambda response: None if response.ok else seen.failed.append(response.url))
+    page.on("requestfailed", failed)
+    page.on("response", response)
     page.route("**/*", fetch)
     return seen

@@ -16,6 +16,8 @@ from tests.servers import Cluster, cluster, connect
 # Tests of hot paths compile, and say so; elsewhere a compiler would only take the others' time.
 os.environ.setdefault("GT_COMPILE_AFTER", "1000000")
 
+pytest.register_assert_rewrite("tests.pages")  # so that it says what was not equal
+
 # Elsewhere hypothesis looks for new cases every time; in CI the same commit gives the same answer.
 hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("tapestry")

@@ -218,7 +218,7 @@ def test_an_address_of_nothing_says_so(address: str, seen: Visit) -> None:
     expect(message).to_contain_text("There is nothing at this address")
     expect(message).to_contain_text("The grid (3, 4, 1) of 12 programs has no (9, 0, 0).")
     assert [url.partition("?")[2] for url in seen.failed] == [
-        f"launch={triton_viz.launches[1].id}&program=9,0,0"
+        f"launch={triton_viz.launches[1].id}&program=9,0,0: 404"
     ]
     seen.failed.clear()
     seen.errors.clear()  # the browser reports the answer 404 itself
@@ -239,7 +239,7 @@ def test_a_server_that_is_gone_is_reported_and_can_come_back(seen: Visit) -> Non
     expect(message).to_contain_text("The server is gone")
     expect(message).to_contain_text("Start it again")
     expect(page.locator("#view-kernel")).to_be_hidden()
-    assert len(seen.failed) == 1
+    assert len(seen.failed) == 1, seen.failed
     seen.failed.clear()
     seen.errors.clear()  # the browser reports the refused connection itself
     with served(int(address.rstrip("/").rpartition(":")[2])):

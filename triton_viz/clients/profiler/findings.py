@@ -205,8 +205,8 @@ def _loops(launch: _Launch) -> Iterator[Finding]:
                 kind="loop",
                 message="this loop is not unrolled, and every program goes round it "
                 f"{loop.trips_most:g} times",
-                change="if that is known when the kernel is compiled, make its bounds constexpr and write "
-                "tl.static_range",
+                change="if that is known when the kernel is compiled, give it constant bounds and write "
+                "static_range",
                 cost=0.02,
                 file=loop.file,
                 line=loop.line,
