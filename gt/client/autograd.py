@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from gt.client.rehearsals import Recorder, Rehearsals
 from gt.errors import GraphError
 from gt.ops import TABLE
 
@@ -215,6 +216,7 @@ class AutogradGraph:
 
     def __init__(self) -> None:
         self._next = itertools.count().__next__
+        self._rehearsals = Rehearsals()
 
     def record(
         self,
@@ -240,6 +242,22 @@ class AutogradGraph:
         wanted: "Mapping[Edge, Callable[[Tensor], None]] | None" = None,
     ) -> None:
         """Add the gradient of `root` to every leaf it was computed from, or hand out those wanted."""
+        if wanted is not None or type(root) is not TapeNode:
+            self._go(root, gradient, retain_graph, wanted)
+        elif not self._rehearsals.perform(root, gradient, retain_graph):
+            self._rehearsals.record(
+                root, gradient, lambda recorder: self._go(root, gradient, retain_graph, None, recorder)
+            )
+
+    def _go(
+        self,
+        root: Edge,
+        gradient: "Tensor",
+        retain_graph: bool,
+        wanted: "Mapping[Edge, Callable[[Tensor], None]] | None",
+        recorder: Recorder | None = None,
+    ) -> None:
+        """Ask every node's rule, one after the other."""
         # Newest first: by the time a node is reached, all of its output's gradients have been added up.
         heap: list[tuple[int, TapeNode]] = []
         pending: dict[Edge, Tensor] = {root: gradient}
@@ -266,6 +284,8 @@ class AutogradGraph:
                     # What a rule issues is on account of the line that the op itself came from.
                     client.on_behalf_of = (threading.get_ident(), node.values[-1].site)
                     client.at_node = node.values[-1].id
+                    if recorder is not None:
+                        recorder.at(node)
                     g = pending.pop(node)
                     if node.hooks:
                         g = _through_hooks(node, g)
@@ -289,6 +309,8 @@ class AutogradGraph:
                             reach(edge)
                     if not retain_graph:
                         node.values = ()
+                if recorder is not None:
+                    recorder.at_leaves(leaves)
                 for leaf in leaves:
                     part = _through_hooks(leaf, pending[leaf])
                     if wanted is None:
