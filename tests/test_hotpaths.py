@@ -14,7 +14,7 @@ from examples import train_transformer
 from gt.client import Client, session
 from gt.server.local import LocalConnection, LocalServer
 from gt.transport.protocol import Op
-from gt.transport.repeats import HotSequence, Step
+from gt.transport.sequences import HotSequence, Step
 from gt.worker.graph import MADE, Graph, function_of, layout_of
 from tests.programs import run_python
 from tests.samples import SAMPLES, Sample

@@ -7,89 +7,16 @@ only what is different. Inside a process it stands for its ops, and `flat` gives
 back. So a training step that has a thousand ops travels as one small message.
 """
 
-import functools
-import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gt.errors import ProtocolError
 from gt.transport.protocol import Define, LocalInstruction, Op, Replay, Signal
-
-LONGEST = 8192
-"""How many ops a sequence has at most."""
+from gt.transport.sequences import LONGEST, HotSequence, Step, alike, differ
 
 KNOWN = 64
 """How many sequences both ends keep in mind; of more, the oldest are forgotten."""
-
-
-Numbers = tuple[tuple[str, type], ...]
-"""Attributes that are numbers, by name, and of what type: for Python, 1, 1.0 and True are equal."""
-
-
-class Step(NamedTuple):
-    """One op of a sequence.
-
-    An input is the result of the step of that number or, below 0, from outside: -1 is the first such tensor.
-    """
-
-    op: str
-    inputs: tuple[int, ...]
-    attrs: dict[str, Any] | None
-
-
-class HotSequence:
-    """Ops that are repeated."""
-
-    def __init__(self, steps: Iterable[Step]) -> None:
-        self.steps = tuple(steps)
-        self.explicit = False
-        """Whether the user said where it begins and ends: then it is worth compiling."""
-        self.repeats = 0
-        self.hits = 0
-        """How often it was predicted, and came."""
-        self.misses = 0
-
-    @functools.cached_property
-    def id(self) -> str:
-        """A name that equal sequences have in common, in every run."""
-        structure = [(step.op, step.inputs, _structure(step.attrs)) for step in self.steps]
-        return hashlib.sha256(repr(structure).encode()).hexdigest()[:12]
-
-    @functools.cached_property
-    def expected(self) -> list[tuple[str, tuple[int, ...], dict[str, Any] | None, Numbers]]:
-        """The steps, and which of their attributes are numbers: as `same` wants it."""
-        return [(step.op, step.inputs, step.attrs, _numbers(step.attrs)) for step in self.steps]
-
-    @functools.cached_property
-    def outside(self) -> int:
-        """How many tensors come from outside."""
-        return max((-ref for step in self.steps for ref in step.inputs if ref < 0), default=0)
-
-    @functools.cached_property
-    def changing(self) -> list[tuple[int, tuple[str, ...]]]:
-        """The steps with attributes that may be different every time, and which these are."""
-        found = []
-        for n, step in enumerate(self.steps):
-            names = tuple([name for name, value in (step.attrs or {}).items() if _may_change(name, value)])
-            if names:
-                found.append((n, names))
-        return found
-
-    @functools.cached_property
-    def last_uses(self) -> list[list[int]]:
-        """For each step, the tensors that no later one needs: numbers as in `Step.inputs`."""
-        last: dict[int, int] = {}
-        for n, step in enumerate(self.steps):
-            last[n] = n
-            last.update(dict.fromkeys(step.inputs, n))
-        uses: list[list[int]] = [[] for _ in self.steps]
-        for ref, n in last.items():
-            uses[n].append(ref)
-        return uses
-
-    def __len__(self) -> int:
-        return len(self.steps)
 
 
 class Template(NamedTuple):
@@ -192,11 +119,7 @@ def repeat_of(
                 signals.append((place[one.tensor], one))
             elif kind is not Op and kind is not int:
                 before.append(one)
-    inputs: list[int] = [0] * sequence.outside
-    for op, step in zip(ops, sequence.steps, strict=True):
-        for tensor, ref in zip(op.inputs, step.inputs, strict=True):
-            if ref < 0:
-                inputs[-1 - ref] = tensor
+    inputs = [ops[n].inputs[position] for n, position in sequence.columns.sources]
     sites = tuple([op.site for op in ops])
     said = tuple([(n, s.name, repr(s.layout), s.workers) for n, s in signals])
     template = templates.get((sequence, sites, said))
@@ -207,7 +130,7 @@ def repeat_of(
     changed: dict[int, dict[str, Any]] = {}
     for n, names in sequence.changing:
         attrs, before_now = ops[n].attrs, sequence.steps[n].attrs
-        if attrs is not None and before_now is not None and _differ(attrs, before_now, names):
+        if attrs is not None and before_now is not None and differ(attrs, before_now, names):
             changed[n] = attrs
     if freed:
         kept = [n for n, result in enumerate(results) if result not in freed]
@@ -372,63 +295,3 @@ def _runs(numbers: Sequence[int]) -> list[int]:
         else:
             runs += (number, 1)
     return runs
-
-
-# --- what counts as the same ---
-
-_RUN_TIME = ("seed",)
-
-
-def _may_change(name: str, value: Any) -> bool:
-    return type(value) is float or name in _RUN_TIME
-
-
-def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
-    """Whether attributes are the same but for fractions and seeds, which may be different every time."""
-    if a is None or b is None:
-        return a is b
-    if a.keys() != b.keys():
-        return False
-    kinds = [*map(type, a.values())]
-    if kinds != [*map(type, b.values())]:  # for Python, 1, 1.0 and True are equal
-        return False
-    if list in kinds or tuple in kinds:
-        return repr(a) == repr(b) or all(_alike(name, a[name], b[name]) for name in a)
-    return a == b or all(_alike(name, a[name], b[name]) for name in a)
-
-
-def same(a: dict[str, Any] | None, b: dict[str, Any] | None, numbers: Numbers) -> bool:
-    """As `alike`, faster if they are equal. `numbers` are those of `b`."""
-    if a != b:
-        return alike(a, b)
-    for name, kind in numbers:  # noqa: SIM110 - twice as fast as all()
-        if type(a[name]) is not kind:  # type: ignore[index] - it is equal to b, which has it
-            return False
-    return True
-
-
-def _numbers(attrs: dict[str, Any] | None) -> Numbers:
-    kinds = (bool, int, float)
-    return tuple([(name, type(value)) for name, value in (attrs or {}).items() if type(value) in kinds])
-
-
-def _alike(name: str, a: Any, b: Any) -> bool:
-    return _may_change(name, a) or repr(a) == repr(b)
-
-
-def _differ(a: dict[str, Any], b: dict[str, Any], names: Sequence[str]) -> bool:
-    """Whether what may change has changed, if only from 0.0 to -0.0."""
-    for name in names:
-        x, y = a[name], b[name]
-        if x != y or (x == 0 and str(x) != str(y)):
-            return True
-    return False
-
-
-def _structure(attrs: dict[str, Any] | None) -> Any:
-    if attrs is None:
-        return None
-    return [
-        (name, type(value).__name__ if _may_change(name, value) else repr(value))
-        for name, value in sorted(attrs.items())
-    ]

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gt.transport.protocol import LocalInstruction, Mark, WorkerHotPathStart
-from gt.transport.repeats import HotSequence, Template, repeat_of
+from gt.transport.repeats import Template, repeat_of
+from gt.transport.sequences import HotSequence
 from gt.worker.hotpath_detector import HotPathDetector
 
 

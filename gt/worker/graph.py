@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from gt.ops import TABLE, Spec
-from gt.transport.repeats import HotSequence
+from gt.transport.sequences import HotSequence
 from gt.worker.engine.base import attributes
 
 Functions = Mapping[str, Callable[..., Any]]

@@ -21,7 +21,8 @@ from gt.transport.protocol import (
     WorkerHotPathEnd,
     WorkerHotPathStart,
 )
-from gt.transport.repeats import LONGEST, HotSequence, Step, alike, same
+from gt.transport.sequences import LONGEST, HotSequence, Step, alike
+from gt.worker.prediction import Prediction
 
 SHORTEST = 4
 """How many ops a sequence has at least: fewer are not worth it."""
@@ -44,6 +45,7 @@ _LOOK_BACK = 32
 _PASSING = frozenset((CreateTensor, Upload, Site, Signal))
 """What may come in the middle of a sequence, because it needs nothing of it. All else, such as a question for
 data or an exchange between workers, ends one."""
+_INSIDE = frozenset((Op, int, *_PASSING))
 
 
 class HotPathDetector:
@@ -70,12 +72,9 @@ class HotPathDetector:
         self._region = -1
         """Where in the history began what the user wants compiled; -1 if nothing did."""
         # While something is:
-        self._current: HotSequence | None = None
-        self._slot = -1
+        self._current: Prediction | None = None
         self._skip = 0
         """How many ops to let pass before the next prediction."""
-        self._local: dict[int, int] = {}
-        self._prefix: list[Op] = []
         self._total = self._hot = 0
         self.marked: list[int] = []
         """Where in what `feed` returned last the marks are."""
@@ -98,37 +97,49 @@ class HotPathDetector:
         if not self.enabled:
             return list(instructions)
         out: list[Any] = []
-        append = out.append
-        marked = self.marked = []
-        current, prefix, local, mentioned = self._current, self._prefix, self._local, self._mentioned
+        self.marked = []
+        place = 0
+        while place < len(instructions):
+            current = self._current
+            taken = 0 if current is None else current.take(instructions, place, _INSIDE)
+            if current is not None and taken:
+                out += instructions[place : place + taken]
+                place += taken
+                if not current.left:
+                    self._complete(current, out)
+            else:
+                place = self._each(instructions, place, out)
+        self._total += len(instructions)
+        return out
+
+    def _each(self, instructions: Sequence[LocalInstruction], place: int, out: list[Any]) -> int:
+        """Look at instructions one by one until a sequence begins; the result is which comes next."""
+        append, mentioned = out.append, self._mentioned
+        current = self._current
         cmd: Any
-        for cmd in instructions:
+        for cmd in instructions[place:]:
+            place += 1
             kind = type(cmd)
             if kind is Op:
                 if current is not None:
-                    try:
-                        refs = tuple([local[i] for i in cmd.inputs])
-                    except KeyError:
-                        refs = self._refs(cmd)
-                    op, inputs, attrs, numbers = current.expected[len(prefix)]
-                    if cmd.op != op or refs != inputs or not same(cmd.attrs, attrs, numbers):
-                        current = self._missed(cmd, refs, out)
+                    refs = current.refs(cmd)
+                    if not current.is_next(cmd, refs):
+                        current = self._missed(current, cmd, refs, out)
+                begins = False
                 if current is None:
                     current = self._begin(cmd, out)
+                    begins = current is not None
                     if current is None:
                         append(cmd)
                         self._learn(cmd)
                         continue
-                    prefix, local = self._prefix, self._local
                 append(cmd)
-                local[cmd.result] = len(prefix)
-                prefix.append(cmd)
-                if len(prefix) == len(current.steps):
-                    marked.append(len(out))
-                    append(WorkerHotPathEnd(current.id, True))
-                    current.hits += 1
-                    self._hot += len(prefix)
-                    current = self._current = None
+                current.add(cmd)
+                if not current.left:
+                    self._complete(current, out)
+                    current = None
+                elif begins:
+                    return place
             elif kind is int:
                 if current is None:
                     mentioned.pop(cmd, None)
@@ -143,13 +154,20 @@ class HotPathDetector:
                 self._break()
                 if kind is Boundary:
                     self._bound(cmd.begins)
-        self._total += len(instructions)
-        return out
+        return place
+
+    def _complete(self, prediction: Prediction, out: list[Any]) -> None:
+        """All of a sequence has come."""
+        self.marked.append(len(out))
+        out.append(WorkerHotPathEnd(prediction.sequence.id, True))
+        prediction.sequence.hits += 1
+        self._hot += len(prediction.ops)
+        self._current = None
 
     @property
     def remaining(self) -> int:
         """How many ops of what is predicted are still to come; 0 if nothing is."""
-        return 0 if self._current is None else len(self._current.steps) - len(self._prefix)
+        return 0 if self._current is None else self._current.left
 
     def give_up(self) -> None:
         """What was predicted will not be waited for."""
@@ -158,7 +176,7 @@ class HotPathDetector:
 
     # --- prediction ---
 
-    def _begin(self, cmd: Op, out: list[Any]) -> HotSequence | None:
+    def _begin(self, cmd: Op, out: list[Any]) -> Prediction | None:
         """Predict a sequence that begins with this op, if one does."""
         known = self._starts.get(cmd.op)
         if self._skip:
@@ -167,28 +185,17 @@ class HotPathDetector:
         if not known:
             return None
         for sequence in known:
-            self._local, self._slot = {}, -1
-            first = sequence.steps[0]
-            if self._refs(cmd) == first.inputs and alike(cmd.attrs, first.attrs):
-                self._current, self._prefix = sequence, []
+            prediction = Prediction(sequence)
+            if prediction.is_next(cmd, prediction.refs(cmd)):
+                self._current = prediction
                 self.marked.append(len(out))
                 out.append(WorkerHotPathStart(sequence.id))
-                return sequence
+                return prediction
         return None
 
-    def _refs(self, cmd: Op) -> Refs:
-        """An op's inputs as a sequence calls them."""
-        local = self._local
-        for i in cmd.inputs:
-            if i not in local:
-                local[i] = self._slot
-                self._slot -= 1
-        return tuple([local[i] for i in cmd.inputs])
-
-    def _missed(self, cmd: Op, refs: Refs, out: list[Any]) -> HotSequence | None:
+    def _missed(self, prediction: Prediction, cmd: Op, refs: Refs, out: list[Any]) -> Prediction | None:
         """Another sequence that began alike, and goes on with this op; if there is none, the end."""
-        assert self._current is not None
-        current, place = self._current, len(self._prefix)
+        current, place = prediction.sequence, len(prediction.ops)
         for other in self._starts[current.steps[0].op]:
             if other is current or len(other.steps) <= place:
                 continue
@@ -199,8 +206,8 @@ class HotPathDetector:
                 a.op == b.op and a.inputs == b.inputs and alike(a.attrs, b.attrs)
                 for a, b in zip(other.steps[:place], current.steps[:place], strict=True)
             ):
-                self._current = other
-                return other
+                prediction.turn_to(other)
+                return prediction
         self._end(out)
         recent = itertools.takewhile(lambda token: token is not None, reversed(self._history[-_LOOK_BACK:]))
         told: list[Any] = [*recent][::-1]
@@ -209,12 +216,12 @@ class HotPathDetector:
 
     def _end(self, out: list[Any]) -> None:
         """Something else came than was predicted. What did come is learnt now."""
-        assert self._current is not None
+        prediction, self._current = self._current, None
+        assert prediction is not None
         self.marked.append(len(out))
-        out.append(WorkerHotPathEnd(self._current.id, False))
-        self._current.misses += 1
-        self._current = None
-        for cmd in self._prefix:
+        out.append(WorkerHotPathEnd(prediction.sequence.id, False))
+        prediction.sequence.misses += 1
+        for cmd in prediction.ops:
             self._learn(cmd)
 
     def _break(self) -> None:

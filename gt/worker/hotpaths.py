@@ -11,7 +11,8 @@ from typing import Any
 from gt import config
 from gt.ops import TABLE, Spec
 from gt.ops.dtypes import ITEMSIZE
-from gt.transport.repeats import HotSequence, Repeat
+from gt.transport.repeats import Repeat
+from gt.transport.sequences import HotSequence
 from gt.worker.compiling import Compiler
 from gt.worker.engine.base import Engine
 from gt.worker.graph import DRAWN, Graph, Layout, layout_of, specs_of

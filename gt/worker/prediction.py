@@ -1,0 +1,115 @@
+"""What a stream is expected to say next: a known sequence, as far as it has come."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from gt.transport.protocol import Op
+from gt.transport.sequences import HotSequence, alike, same
+
+_FEW = 8
+"""Of so many instructions, looking at all at once takes as long as one by one."""
+
+
+class Prediction:
+    """A sequence that has begun."""
+
+    def __init__(self, sequence: HotSequence) -> None:
+        self.sequence = sequence
+        self.ops: list[Op] = []
+        """What has come of it."""
+        self._refs: dict[int, int] = {}
+        """What the sequence calls the tensors: the result of the step of that number or, below 0, one from
+        outside."""
+        self._results: list[int] = []
+        self._outside: list[int] = []
+
+    @property
+    def left(self) -> int:
+        """How many ops are still to come."""
+        return len(self.sequence.steps) - len(self.ops)
+
+    def refs(self, cmd: Op) -> tuple[int, ...]:
+        """An op's inputs as the sequence calls them."""
+        known = self._refs
+        for tensor in cmd.inputs:
+            if tensor not in known:
+                self._outside.append(tensor)
+                known[tensor] = -len(self._outside)
+        return tuple([known[tensor] for tensor in cmd.inputs])
+
+    def is_next(self, cmd: Op, refs: tuple[int, ...]) -> bool:
+        """Whether this is what comes next."""
+        op, inputs, attrs, numbers = self.sequence.expected[len(self.ops)]
+        return cmd.op == op and refs == inputs and same(cmd.attrs, attrs, numbers)
+
+    def add(self, cmd: Op) -> None:
+        """This has come."""
+        self._refs[cmd.result] = len(self.ops)
+        self._results.append(cmd.result)
+        self.ops.append(cmd)
+
+    def turn_to(self, other: HotSequence) -> None:
+        """What has come is the beginning of another sequence as well."""
+        self.sequence = other
+
+    def take(self, instructions: Sequence[Any], start: int, may_pass: frozenset[type]) -> int:
+        """How many instructions from this one on go on with the sequence; they are added.
+
+        It looks at many at once. If they don't, or if there are few, it is 0: then look at each by itself.
+        """
+        left = self.left
+        rest = instructions[start : start + 4 * left + _FEW]
+        kinds = [*map(type, rest)]
+        if len(rest) < _FEW:
+            return 0
+        if not may_pass.issuperset(kinds):
+            stop = next(n for n, kind in enumerate(kinds) if kind not in may_pass)
+            rest, kinds = rest[:stop], kinds[:stop]
+        places = [n for n, kind in enumerate(kinds) if kind is Op]
+        if len(places) >= left:
+            places = places[:left]
+            rest = rest[: places[-1] + 1]
+        ops = [rest[n] for n in places]
+        return len(rest) if self._add_all(ops) else 0
+
+    def _add_all(self, ops: list[Op]) -> bool:
+        columns = self.sequence.columns
+        place, end = len(self.ops), len(self.ops) + len(ops)
+        inputs = [op.inputs for op in ops]
+        if (
+            [op.op for op in ops] != columns.names[place:end]
+            or [*map(len, inputs)] != columns.arities[place:end]
+            or not _all_alike([op.attrs for op in ops], columns.attrs[place:end])
+        ):
+            return False
+        for n, name, kind in columns.numbers[columns.number_offsets[place] : columns.number_offsets[end]]:
+            if type(ops[n - place].attrs[name]) is not kind:  # type: ignore[index] - it is like ours
+                return False
+        made = [op.result for op in ops]
+        fresh: list[int] = []
+        for n, position in columns.sources[len(self._outside) :]:
+            if n >= end:
+                break
+            fresh.append(inputs[n - place][position])
+        outside = self._outside + fresh
+        tensors = [*self._results, *made, *reversed(outside)]
+        refs = columns.refs[columns.offsets[place] : columns.offsets[end]]
+        if [*itertools.chain.from_iterable(inputs)] != [tensors[ref] for ref in refs]:
+            return False
+        if fresh:
+            new = set(fresh)
+            if len(new) < len(fresh) or not new.isdisjoint(made) or not self._refs.keys().isdisjoint(new):
+                return False
+            self._refs.update(zip(fresh, range(-1 - len(self._outside), -1 - len(outside), -1), strict=True))
+        self._refs.update(zip(made, range(place, end), strict=True))
+        self._outside = outside
+        self._results += made
+        self.ops += ops
+        return True
+
+
+def _all_alike(given: list[Any], expected: list[Any]) -> bool:
+    if given == expected:
+        return True
+    return all(a == b or alike(a, b) for a, b in zip(given, expected, strict=True))
