@@ -1,7 +1,9 @@
 """The helper that compiles: `python -m gt.worker.compile_helper`, jobs in, and reports out."""
 
+import contextlib
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from gt.worker import background
 from gt.worker.compiling import Job, Report
 from gt.worker.graph import Graph, function_of
 
@@ -22,6 +25,7 @@ def main() -> None:
         job = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(size, "little")), type=Job)
         start, error = time.perf_counter(), ""
         try:
+            build_background(Path(job.path).parent)
             compile_graph(job.graph, Path(job.path))
         except Exception as problem:  # noqa: BLE001 - whatever a compiler raises is its report
             first, *_ = str(problem).strip().splitlines() or [""]
@@ -33,6 +37,14 @@ def main() -> None:
         report = Report(job.graph.key, error, time.perf_counter() - start)
         reports.write(msgspec.json.encode(report) + b"\n")
         reports.flush()
+
+
+def build_background(folder: Path) -> None:
+    """Compile what an embedded worker runs compiled graphs in. It can do without."""
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        background.build(folder, get_cpp_compiler())
 
 
 def compile_graph(graph: Graph, path: Path) -> None:

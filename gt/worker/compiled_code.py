@@ -5,42 +5,58 @@ lets it go, so that an embedded worker computes while the user's program goes on
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-Runner = Callable[[list[Any]], Sequence[Any]]
-"""From tensors, the last of which holds the numbers, to results."""
 
 _Pointer, _Size = ctypes.c_void_p, ctypes.c_size_t
 
 
-def load(path: Path) -> Runner:
+class CompiledCode:
     """A compiled graph. It must have been made by this release of PyTorch, for this kind of machine."""
-    import torch
 
-    library = ctypes.CDLL(str(path))
-    container, count = _Pointer(), _Size()
-    _check(library.AOTInductorModelContainerCreateWithDevice(ctypes.byref(container), _Size(1), b"cpu", None))
-    _check(library.AOTInductorModelContainerGetNumInputs(container, ctypes.byref(count)))
-    taken = count.value
-    _check(library.AOTInductorModelContainerGetNumOutputs(container, ctypes.byref(count)))
-    given = count.value
-    Inputs, Outputs = _Pointer * taken, _Pointer * given
-    compute: Any = library.AOTInductorModelContainerRun
-    compute.argtypes = [_Pointer, _Pointer, _Size, _Pointer, _Size, _Pointer, _Pointer]
-    aoti: Any = torch._C._aoti  # type: ignore[attr-defined]
-    lend, take_back = aoti.unsafe_alloc_void_ptrs_from_tensors, aoti.alloc_tensors_by_stealing_from_void_ptrs
+    def __init__(self, path: Path) -> None:
+        import torch
 
-    def run(tensors: list[Any]) -> Sequence[Any]:
-        if len(tensors) != taken:
-            raise ValueError(f"{len(tensors)} tensors for a function of {taken}")
-        inputs = Inputs(*[_address(capsule, None) for capsule in lend(tensors)])  # the call takes them over
-        outputs = Outputs()
-        _check(compute(container, inputs, taken, outputs, given, None, None))
-        return take_back([_capsule(address, None, None) for address in outputs])
+        self._library = ctypes.CDLL(str(path))
+        library: Any = self._library
+        self.container, count = _Pointer(), _Size()
+        create = library.AOTInductorModelContainerCreateWithDevice
+        _check(create(ctypes.byref(self.container), _Size(1), b"cpu", None))
+        _check(library.AOTInductorModelContainerGetNumInputs(self.container, ctypes.byref(count)))
+        self.taken = count.value
+        _check(library.AOTInductorModelContainerGetNumOutputs(self.container, ctypes.byref(count)))
+        self.given = count.value
+        self.Inputs, self.Outputs = _Pointer * self.taken, _Pointer * self.given
+        self.compute: Any = library.AOTInductorModelContainerRun
+        self.compute.argtypes = [_Pointer, _Pointer, _Size, _Pointer, _Size, _Pointer, _Pointer]
+        aoti: Any = torch._C._aoti  # type: ignore[attr-defined]
+        self.lend = aoti.unsafe_alloc_void_ptrs_from_tensors
+        self.take_back = aoti.alloc_tensors_by_stealing_from_void_ptrs
 
-    return run
+
+class Loan:
+    """Tensors that a compiled graph computes with, the last of which holds its numbers."""
+
+    __slots__ = ("code", "inputs", "outputs")
+
+    def __init__(self, code: CompiledCode, tensors: list[Any]) -> None:
+        if len(tensors) != code.taken:
+            raise ValueError(f"{len(tensors)} tensors for a function of {code.taken}")
+        self.code = code
+        # The call takes these over.
+        self.inputs = code.Inputs(*[_address(capsule, None) for capsule in code.lend(tensors)])
+        self.outputs = code.Outputs()
+
+    def run(self) -> int:
+        """Compute; the result is a code, 0 if all went well."""
+        code = self.code
+        return code.compute(code.container, self.inputs, code.taken, self.outputs, code.given, None, None)
+
+    def results(self, ended: int) -> Sequence[Any]:
+        """What was computed, if it ended well."""
+        _check(ended)
+        return self.code.take_back([_capsule(address, None, None) for address in self.outputs])
 
 
 def _check(code: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from gt import config
-from gt.worker.compiled_code import Runner, load
+from gt.worker.compiled_code import CompiledCode
 from gt.worker.graph import Graph
 
 
@@ -40,7 +40,7 @@ class Compiler:
     """Compiled graphs by their keys: those in the cache, and those that a helper is asked to compile."""
 
     def __init__(self) -> None:
-        self._runners: dict[str, Runner] = {}
+        self._runners: dict[str, CompiledCode] = {}
         self._failed: dict[str, str] = {}
         self._asked: dict[str, Path] = {}
         self._reports: dict[str, Report] = {}
@@ -66,7 +66,7 @@ class Compiler:
         except OSError as error:
             self._failed[key] = f"the compiler cannot be started: {error}"
 
-    def get(self, key: str) -> Runner | str | None:
+    def get(self, key: str) -> CompiledCode | str | None:
         """What runs a graph; None if it is not ready, a text that says why if it never will be."""
         if key in self._runners:
             return self._runners[key]
@@ -84,7 +84,7 @@ class Compiler:
         if report is not None:
             self._seconds += report.seconds
         try:
-            runner = self._runners[key] = load(path)
+            runner = self._runners[key] = CompiledCode(path)
         except Exception as error:  # noqa: BLE001 - a file that another release left, or half of one
             self._failed[key] = f"{path.name} cannot be loaded: {type(error).__name__}: {error}"
             with contextlib.suppress(OSError):

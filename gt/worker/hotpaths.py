@@ -13,6 +13,8 @@ from gt.ops import TABLE, Spec
 from gt.ops.dtypes import ITEMSIZE
 from gt.transport.repeats import Repeat
 from gt.transport.sequences import HotSequence
+from gt.worker.background import Background
+from gt.worker.compiled_code import CompiledCode, Loan
 from gt.worker.compiling import Compiler
 from gt.worker.engine.base import Engine
 from gt.worker.graph import DRAWN, Graph, Layout, layout_of, specs_of
@@ -73,16 +75,16 @@ class Compiled:
     """Those that it returns itself."""
     nbytes: int
     """How much memory these take."""
-    run: Any = None
+    code: CompiledCode | None = None
     best: float = math.inf
     """The shortest time it took."""
     replays: int = 0
 
 
 class Call:
-    """A compiled sequence, and all it needs to run: any thread may call it."""
+    """A compiled sequence, and all it needs to run."""
 
-    __slots__ = ("_given", "compiled", "error", "layout", "made", "repeat", "results", "seconds", "variant")
+    __slots__ = ("_loan", "compiled", "error", "layout", "made", "repeat", "results", "seconds", "variant")
 
     def __init__(
         self,
@@ -99,20 +101,33 @@ class Call:
         self.compiled = compiled
         self.made = {n: given[n] for n, _ in layout.made}
         """Random numbers that are results too."""
-        self._given = given
         given.append(numbers)
+        assert compiled.code is not None
+        self._loan = Loan(compiled.code, given)
         self.results: Sequence[Any] = ()
         self.error: Exception | None = None
         self.seconds = 0.0
 
-    def __call__(self) -> None:
+    def run(self) -> None:
         """Compute."""
         start = time.perf_counter()
+        code = self._loan.run()
+        self._end(code, time.perf_counter() - start)
+
+    def start(self, background: Background) -> None:
+        """Begin to compute."""
+        background.start(self._loan)
+
+    def wait(self, background: Background) -> None:
+        """Wait for the end of what was begun."""
+        self._end(*background.wait())
+
+    def _end(self, code: int, seconds: float) -> None:
+        self.seconds = seconds
         try:
-            self.results = self.compiled.run(self._given)
+            self.results = self._loan.results(code)
         except Exception as error:  # noqa: BLE001 - what a compiled function raises: then it runs eagerly
             self.error = error
-        self.seconds = time.perf_counter() - start
 
 
 class _Path:
@@ -155,18 +170,19 @@ class HotPaths:
             return self._fall_back(path.why_not)
         if not self._on_cpu:
             return self._fall_back("what is compiled runs on a CPU, and this worker computes on a GPU")
-        spec, inputs = self._engine.spec, repeat.inputs
+        kind, inputs = self._engine.kind, repeat.inputs
         try:
             given = [values[inputs[slot]] if slot >= 0 else None for slot, _ in layout.outside]
         except KeyError:
             return self._fall_back("an input has failed")
-        shapes = tuple([None if value is None else spec(value) for value in given])
+        kinds = tuple([None if value is None else kind(value) for value in given])
         fixed = tuple([_attr(repeat, place, name) for place, name in layout.fixed])
-        variant = path.variants.get((shapes, fixed))
+        variant = path.variants.get((kinds, fixed))
         if variant is None:
             if len(path.variants) >= _MOST_VARIANTS:
                 return self._fall_back("its shapes keep changing")
-            variant = path.variants[shapes, fixed] = self._new_variant(repeat, layout, shapes)
+            shapes = [None if value is None else self._engine.spec(value) for value in given]
+            variant = path.variants[kinds, fixed] = self._new_variant(repeat, layout, shapes)
         self._variant = variant
         compiled = variant.that_leaves(repeat.kept)
         if compiled is None:
@@ -219,7 +235,7 @@ class HotPaths:
             self._variant.seconds += seconds
             self._variant.best_eager = min(self._variant.best_eager, seconds)
 
-    def _new_variant(self, repeat: Repeat, layout: Layout, shapes: tuple[Spec | None, ...]) -> Variant:
+    def _new_variant(self, repeat: Repeat, layout: Layout, shapes: Sequence[Spec | None]) -> Variant:
         """What shapes a sequence draws random numbers in, given those of its tensors from outside."""
         engine = self._engine
         specs = list(shapes)
@@ -278,7 +294,7 @@ class HotPaths:
             variant.give_up(found)
             config.debug("compile", f"{path.sequence.id}: not compiled: {found}")
             return None
-        asked.run = found
+        asked.code = found
         variant.compiled.append(asked)
         config.debug("compile", f"{path.sequence.id}: compiled, {len(path.sequence)} ops")
         return asked if asked.kept.issuperset(kept) else None

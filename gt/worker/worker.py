@@ -28,7 +28,8 @@ from gt.transport.protocol import (
     WorkerHotPathStart,
 )
 from gt.transport.repeats import Repeat, flat, weight
-from gt.worker.background import Background
+from gt.worker.background import Background, library_in
+from gt.worker.compiling import cache_folder
 from gt.worker.condenser import Condenser
 from gt.worker.engine.base import Engine, attributes, load_engine
 from gt.worker.exchange import exchange, poison
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from gt.transport.peers import Peers
 
 
-LONG = 3e-4
+LONG = 1e-4
 """Seconds that a call takes at least to be worth a thread."""
 
 
@@ -100,8 +101,8 @@ class Worker:
         self.total_instructions = 0
         self._hot = self.engine_name == "pytorch" and config.auto_compile()
         """Whether what clients repeat is compiled."""
-        self._background = Background() if background and self._hot else None
-        """Runs what takes long while the program goes on, if it is in the same process."""
+        self._shares_process = background
+        """Whether the program that it works for is in the same process, and could go on meanwhile."""
         self._running: tuple[Space, Call] | None = None
         """What runs there now: nothing else is done before it has ended."""
         self._repeated: dict[str, int] = {}
@@ -122,6 +123,14 @@ class Worker:
         """What is known of how to run what clients repeat."""
         return HotPaths(self.engine)
 
+    @functools.cached_property
+    def _background(self) -> Background | None:
+        """Runs what takes long while the program goes on. Compiled like all that it runs."""
+        try:
+            return Background(library_in(cache_folder()))
+        except OSError:
+            return None
+
     @property
     def loaded(self) -> bool:
         """Whether the engine has been loaded."""
@@ -130,7 +139,6 @@ class Worker:
     def execute(self, client: str, instructions: Sequence[LocalInstruction]) -> Outcome:
         """Carry out a client's instructions."""
         start = time.perf_counter()
-        self.finish()
         space = self._space(client)
         debug("worker", instructions, prefix=f"{self.name}: {client}: ")
         failed: list[Failed] = []
@@ -154,6 +162,7 @@ class Worker:
             marks = [*_marks(instructions)]
             instructions = space.condenser.condense(instructions)
             marks += space.condenser.marks
+        self.finish()  # as late as this: what runs in the background does so meanwhile
         self._carry_out(space, instructions, failed, data)
         self._exchanged.clear()
         return Outcome(failed, data, time.perf_counter() - start, marks)
@@ -167,11 +176,11 @@ class Worker:
         call = self.hot_paths.ready(repeat, space.values, self._limit) if self._hot else None
         if call is None:
             self._eagerly(space, repeat, failed, data)
-        elif last and self._background is not None and call.compiled.best > LONG:
+        elif last and self._shares_process and call.compiled.best > LONG and self._background is not None:
             self._running = space, call
-            self._background.start(call)
+            call.start(self._background)
         else:
-            call()
+            call.run()
             self._complete(space, call, failed, data)
 
     def _eagerly(self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched]) -> None:
@@ -195,8 +204,8 @@ class Worker:
         if self._running is None:
             return
         assert self._background is not None
-        self._background.wait()
         (space, call), self._running = self._running, None
+        call.wait(self._background)
         self._complete(space, call, [], [])
 
     def settle(self) -> None:

@@ -41,6 +41,10 @@ class PyTorchEngine(Engine):
         """What is known of a value without its data."""
         return Spec(tuple(value.shape), _NAMES[value.dtype])
 
+    def kind(self, value: torch.Tensor) -> tuple[torch.Size, torch.dtype]:
+        """What tells values of different specs apart."""
+        return value.shape, value.dtype
+
     @property
     def threads(self) -> int:
         """How many threads compute an op."""
