@@ -190,8 +190,8 @@ class Recorder:
         """The tensors that were made, and for which node."""
         self._why_not = ""
         self._send = client.emit
-        self._listen: Callable[[LocalInstruction], None] = self._hear
-        client.emit = self._listen
+        self._listener: Callable[[LocalInstruction], None] | None = self._hear
+        client.emit = self._listener
 
     def at(self, node: "TapeNode") -> None:
         """The pass has come to a node."""
@@ -225,8 +225,9 @@ class Recorder:
 
     def stop(self) -> None:
         """Listen no more."""
-        if self._client.emit is self._listen:
+        if self._client.emit is self._listener:
             self._client.emit = self._send
+        self._listener = None  # or it would hold itself, and the graph's tensors
 
     def rehearsal(self) -> Rehearsal | None:
         """What was written down; None if it cannot be gone through again without asking the rules."""
