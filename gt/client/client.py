@@ -151,11 +151,9 @@ class Client:
     def pass_on(self) -> int:
         """Send what need not wait; the result is after how many more ops to do so again."""
         self.flush(whole=False)
-        if self.connection.prompt and self._condenser is not None:
-            # Just when what is expected has come whole, so that it can run while the next is issued.
-            left = self._condenser.detector.remaining
-            return left + 1 if left else BATCH
-        return BATCH
+        # If something is expected, just when it has come whole: it can run while the next is issued.
+        left = self._condenser.detector.remaining if self._condenser is not None else 0
+        return min(left + 1, BATCH) if left else BATCH
 
     @property
     def _held(self) -> list[protocol.LocalInstruction]:

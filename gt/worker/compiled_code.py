@@ -1,7 +1,8 @@
-"""Calling what the compiler made: a shared library, through the C interface that AOTInductor gives it.
+"""Calling what the compiler made: a shared library with the C interface that AOTInductor gives it.
 
-PyTorch's own loader holds Python's interpreter lock while a compiled function computes. A call through ctypes
-lets it go, so that an embedded worker computes while the user's program goes on.
+PyTorch's own way to call it takes less time, and holds Python's interpreter lock while it computes: that is
+for a worker with a process to itself. A call through ctypes lets the lock go, so that an embedded worker
+computes while the user's program goes on.
 """
 
 import ctypes
@@ -18,6 +19,7 @@ class CompiledCode:
     def __init__(self, path: Path) -> None:
         import torch
 
+        self._path = path
         self._library = ctypes.CDLL(str(path))
         library: Any = self._library
         self.container, count = _Pointer(), _Size()
@@ -33,6 +35,14 @@ class CompiledCode:
         aoti: Any = torch._C._aoti  # type: ignore[attr-defined]
         self.lend = aoti.unsafe_alloc_void_ptrs_from_tensors
         self.take_back = aoti.alloc_tensors_by_stealing_from_void_ptrs
+        self._runner: Any = None
+        self._make_runner = aoti.AOTIModelContainerRunnerCpu
+
+    def run(self, tensors: list[Any]) -> Sequence[Any]:
+        """Compute with tensors, the last of which holds its numbers. Holds the interpreter."""
+        if self._runner is None:
+            self._runner = self._make_runner(str(self._path), 1)
+        return self._runner.run(tensors)
 
 
 class Loan:

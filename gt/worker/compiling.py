@@ -5,6 +5,8 @@ is kept in files, so the second run of a program finds it at once.
 """
 
 import contextlib
+import functools
+import hashlib
 import os
 import platform
 import subprocess
@@ -148,14 +150,26 @@ class Compiler:
         }
 
 
+@functools.cache
+def _recipe() -> str:
+    """A name for what graphs are made of: how they are compiled, and what ops compute."""
+    here = Path(__file__).parent
+    sources = [
+        here / "compile_helper.py",
+        here / "graph.py",
+        *sorted((here / "engine" / "torch").glob("*.py")),
+    ]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+
 def cache_folder() -> Path:
-    """Where compiled graphs are kept: for each release of PyTorch, Python and kind of machine apart."""
+    """Where compiled graphs are kept: for each release of PyTorch, kind of machine and way to compile apart."""
     import torch
 
     base = os.environ.get("GT_CACHE_DIR") or Path(
         os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gt"
     )
     kind = f"torch-{torch.__version__}-{platform.machine()}-{torch.backends.cpu.get_cpu_capability()}"
-    folder = Path(base, "hotpaths", kind)
+    folder = Path(base, "hotpaths", f"{kind}-{_recipe()}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

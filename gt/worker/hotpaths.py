@@ -84,7 +84,18 @@ class Compiled:
 class Call:
     """A compiled sequence, and all it needs to run."""
 
-    __slots__ = ("_loan", "compiled", "error", "layout", "made", "repeat", "results", "seconds", "variant")
+    __slots__ = (
+        "_given",
+        "_loan",
+        "compiled",
+        "error",
+        "layout",
+        "made",
+        "repeat",
+        "results",
+        "seconds",
+        "variant",
+    )
 
     def __init__(
         self,
@@ -102,31 +113,40 @@ class Call:
         self.made = {n: given[n] for n, _ in layout.made}
         """Random numbers that are results too."""
         given.append(numbers)
-        assert compiled.code is not None
-        self._loan = Loan(compiled.code, given)
+        self._given = given
+        self._loan: Loan | None = None
         self.results: Sequence[Any] = ()
         self.error: Exception | None = None
         self.seconds = 0.0
 
-    def run(self) -> None:
-        """Compute."""
+    def run(self, alone: bool) -> None:
+        """Compute; if this process is not `alone` with it, without keeping others from Python."""
+        code = self.compiled.code
+        assert code is not None
         start = time.perf_counter()
-        code = self._loan.run()
-        self._end(code, time.perf_counter() - start)
+        try:
+            if alone:
+                self.results = code.run(self._given)
+            else:
+                loan = Loan(code, self._given)
+                self.results = loan.results(loan.run())
+        except Exception as error:  # noqa: BLE001 - what a compiled function raises: then it runs eagerly
+            self.error = error
+        self.seconds = time.perf_counter() - start
 
     def start(self, background: Background) -> None:
         """Begin to compute."""
+        assert self.compiled.code is not None
+        self._loan = Loan(self.compiled.code, self._given)
         background.start(self._loan)
 
     def wait(self, background: Background) -> None:
         """Wait for the end of what was begun."""
-        self._end(*background.wait())
-
-    def _end(self, code: int, seconds: float) -> None:
-        self.seconds = seconds
+        assert self._loan is not None
+        code, self.seconds = background.wait()
         try:
             self.results = self._loan.results(code)
-        except Exception as error:  # noqa: BLE001 - what a compiled function raises: then it runs eagerly
+        except Exception as error:  # noqa: BLE001 - as above
             self.error = error
 
 

@@ -180,7 +180,7 @@ class Worker:
             self._running = space, call
             call.start(self._background)
         else:
-            call.run()
+            call.run(alone=not self._shares_process)
             self._complete(space, call, failed, data)
 
     def _eagerly(self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched]) -> None:
