@@ -163,7 +163,7 @@ def _recipe() -> str:
 
 
 def cache_folder() -> Path:
-    """Where compiled graphs are kept: for each release of PyTorch, kind of machine and way to compile apart."""
+    """Where compiled graphs are kept: for each release of PyTorch, kind of machine and recipe apart."""
     import torch
 
     base = os.environ.get("GT_CACHE_DIR") or Path(
