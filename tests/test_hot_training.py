@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gt
+from examples import train_transformer
 from gt.client import Client, session
 from gt.client.remote import RemoteConnection
 from tests.servers import eventually
@@ -55,6 +56,11 @@ def wide(steps: int = 12, batch: int = 64) -> list[float]:
         optimizer.step()
         losses.append(loss)
     return [float(loss) for loss in losses]
+
+
+def transformer(steps: int = 10) -> list[float]:
+    """Losses of a small GPT."""
+    return train_transformer.train(gt, steps=steps)[1]
 
 
 @contextlib.contextmanager

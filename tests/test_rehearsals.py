@@ -1,8 +1,10 @@
 """Backward passes that were gone through before: what they issue is what the rules would issue."""
 
 import contextlib
+import functools
 import gc
 import itertools
+import operator
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,7 +41,7 @@ class Seen:
 class Unknown(Rehearsals):
     """Nothing was ever gone through."""
 
-    def perform(self, *args: Any) -> bool:
+    def perform(self, root: Any, gradient: Any, retain_graph: bool) -> bool:
         return False
 
     def record(self, root: Any, gradient: Any, go: Any) -> None:
@@ -66,8 +68,8 @@ class Counting(Rehearsals):
 
     performed = 0
 
-    def perform(self, *args: Any) -> bool:
-        done = super().perform(*args)
+    def perform(self, root: Any, gradient: Any, retain_graph: bool) -> bool:
+        done = super().perform(root, gradient, retain_graph)
         self.performed += done
         return done
 
@@ -104,6 +106,11 @@ def leaf(*shape: int) -> Any:
     return gt.tensor(data, requires_grad=True)
 
 
+def forget(*leaves: Any) -> None:
+    for one in leaves:
+        one.grad = None
+
+
 LOSSES: dict[str, Callable[[Any, Any], Any]] = {
     "sum": lambda x, y: (x + y).sum(),
     "square": lambda x, y: (x * x + y).mean(),
@@ -129,7 +136,7 @@ def test_a_loop_issues_what_it_always_did(loss: Callable[[Any, Any], Any], accum
         x, y = leaf(3, 4), leaf(3, 4)
         for _ in range(6):
             if not accumulates:
-                x.grad = y.grad = None
+                forget(x, y)
             loss(x, y).backward()
             with gt.no_grad():
                 x -= 0.1 * x.grad
@@ -181,7 +188,7 @@ def test_any_programs_issue_what_they_always_did(steps: Any) -> None:
         for size, body, adds_up, twice in steps:
             x, y = leaves[size]
             if not adds_up:
-                x.grad = y.grad = None
+                forget(x, y)
             tensors = [x, y]
             for op, i, j, number in body:
                 a, b = tensors[i % len(tensors)], tensors[j % len(tensors)]
@@ -198,7 +205,7 @@ def test_any_programs_issue_what_they_always_did(steps: Any) -> None:
                 else:
                     made = getattr(a, op)()
                 tensors.append(made.clamp(-9, 9))
-            loss = sum(tensors[1:], tensors[0]).sum()
+            loss = functools.reduce(operator.add, tensors).sum()
             loss.backward(retain_graph=twice)
             if twice:
                 loss.backward()
@@ -214,7 +221,7 @@ def test_other_numbers_types_and_shapes_are_another_graph() -> None:
         x = leaf(4)
         got = []
         for factor in (2, 2, 2, True, 2.0, -2, 0.0, -0.0, 2, 2):
-            x.grad = None
+            forget(x)
             (x * factor).sum().backward()
             got.append(str(x.grad.tolist()))
         return got
@@ -228,11 +235,11 @@ def test_a_tensor_that_is_used_twice_is_not_two_tensors() -> None:
         x, c = leaf(4), gt.tensor([1.0, 2.0, 3.0, 4.0])
         others = [c, c, c, gt.tensor([5.0, 6.0, 7.0, 8.0]), c]
         for other in others:
-            x.grad = None
+            forget(x)
             ((x * c) * other).sum().backward()
             got.append(x.grad.tolist())
         for a, b in [(x, x), (x, x), (x, leaf(4)), (leaf(4), x), (x, x)]:
-            x.grad = None
+            forget(x)
             (a * b).sum().backward()
             got.append(x.grad.tolist())
         return got
@@ -245,7 +252,7 @@ def test_a_leaf_that_changed_between_two_uses_has_the_gradient_of_both() -> None
         x = leaf(4)
         got = []
         for changes in (False, False, False, True, False):
-            x.grad = None
+            forget(x)
             first = x * 1.0
             if changes:
                 with gt.no_grad():
@@ -264,7 +271,7 @@ def test_what_looks_at_gradients_sees_them_all() -> None:
         seen.clear()
         x = leaf(4)
         for step in range(8):
-            x.grad = None
+            forget(x)
             middle = x * 2
             handles = []
             if step == 5:
@@ -304,7 +311,7 @@ def test_signals_are_told_of_every_op(tmp_path) -> None:
         x = leaf(4)
         counts = []
         for _ in range(4):
-            x.grad = None
+            forget(x)
             with gt.signal.context("layer"):
                 loss = (x * x).sum()
             before = len(seen.instructions)
@@ -315,7 +322,9 @@ def test_signals_are_told_of_every_op(tmp_path) -> None:
         assert counts[0]
 
 
-def test_a_graph_that_is_another_every_time_is_not_written_down_for_ever() -> None:
+def test_a_graph_that_is_another_every_time_is_not_written_down_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     known = Counting()
     written: list[Rehearsal | None] = []
     learn = rehearsals._Line.learn
@@ -324,13 +333,10 @@ def test_a_graph_that_is_another_every_time_is_not_written_down_for_ever() -> No
         written.append(rehearsal)
         learn(line, rehearsal)
 
-    rehearsals._Line.learn = count  # type: ignore[method-assign]
-    try:
-        with using(known):
-            for n in range(1, 60):
-                leaf(n).exp().sum().backward()
-    finally:
-        rehearsals._Line.learn = learn  # type: ignore[method-assign]
+    monkeypatch.setattr(rehearsals._Line, "learn", count)
+    with using(known):
+        for n in range(1, 60):
+            leaf(n).exp().sum().backward()
     assert len(written) == 2 * PER_LINE
     assert not known.performed
 
@@ -342,7 +348,7 @@ def test_a_pass_that_is_broken_off_frees_what_it_made() -> None:
         x = leaf(4)
 
         def forward() -> Any:
-            x.grad = None
+            forget(x)
             return (x.exp() * x.tanh()).sum()
 
         for _ in range(4):
@@ -356,17 +362,18 @@ def test_a_pass_that_is_broken_off_frees_what_it_made() -> None:
         def interrupted(whole: bool = True) -> None:
             raise KeyboardInterrupt
 
-        client.flush = interrupted  # type: ignore[method-assign]
+        client.flush = interrupted
         with pytest.raises(KeyboardInterrupt):
             loss.backward()
-        client.flush = flush  # type: ignore[method-assign]
+        client.flush = flush
         del loss
         client.flush()
         made = {one.result for one in seen.instructions[start:] if type(one) is Op}
         freed = {one for one in seen.instructions[start:] if type(one) is int}
         assert made
         assert made <= freed
-        assert x.grad is None
+        left = x.grad
+        assert left is None
         x.exp().sum().backward()
         assert x.grad.tolist() == x.detach().exp().tolist()
 
@@ -382,7 +389,7 @@ def test_threads_go_back_through_their_own_graphs() -> None:
                 x = leaf(4)
                 together.wait(10)
                 for _ in range(40):
-                    x.grad = None
+                    forget(x)
                     (x * x * factor).sum().backward()
                     np.testing.assert_allclose(x.grad.numpy(), 2 * factor * x.data.numpy(), rtol=1e-6)
             except Exception as error:  # noqa: BLE001 - told to the test

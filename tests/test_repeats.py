@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 import gt
 from gt.client import session
+from gt.dispatcher import Dispatcher
 from gt.errors import ConnectionLost, ProtocolError
 from gt.transport.layouts import Sharded
 from gt.transport.protocol import Boundary, Define, GetData, Instruction, Op, Replay, Signal, Site
@@ -252,3 +253,66 @@ def test_boundaries_pass(client: Any):
     x = gt.ones(3) + 1
     session.current().emit(Boundary("here", False))
     assert x.tolist() == [2, 2, 2]
+
+
+class Nobody:
+    """A client that listens to nothing."""
+
+    def ack(self, sequence: int) -> None: ...
+    def data(self, reply: Any) -> None: ...
+    def failed(self, request: int, error: str, part: Any = None) -> None: ...
+    def refused(self, error: str) -> None: ...
+
+
+class Slow:
+    """A worker that answers when it is told to."""
+
+    name = "worker_0"
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.waiting: list[Any] = []
+
+    def send(self, sequence: int, chunk: Any) -> None:
+        self.waiting.append((sequence, chunk))
+
+    def forget(self, client: str) -> None: ...
+
+    def answer(self) -> Any:
+        sequence, chunk = self.waiting.pop(0)
+        self.dispatcher.done(sequence, 1e-6 * weight(chunk.instructions), [], [])
+        return chunk
+
+
+def test_a_repeat_counts_in_the_fair_shares_as_the_ops_it_stands_for():
+    def steps(count: int) -> list[Any]:
+        stream: list[Any] = [Op(0, "zeros", (), {"shape": [4]}, 0)]
+        for n in range(count * 64):
+            stream += [Op(n + 1, "add", (n, n), None, 0), n]
+        return stream
+
+    dispatcher = Dispatcher()
+    worker = Slow(dispatcher)
+    dispatcher.add_worker(worker)
+    short, long = dispatcher.connect(Nobody()), dispatcher.connect(Nobody())
+    condensed = Condenser().condense(steps(200))
+    repeats = [one for one in condensed if isinstance(one, Repeat)]
+    assert len(condensed) < len(steps(200)) / 8
+    assert min(one.size for one in repeats) > 30
+    plain = steps(200)
+    for number, start in enumerate(range(0, len(plain), 128)):
+        dispatcher.receive(long, number + 1, plain[start : start + 128])
+    for number, one in enumerate(condensed):
+        dispatcher.receive(short, number + 1, [one])
+    served = {short: 0, long: 0}
+
+    def serve(count: int) -> None:
+        served.update(dict.fromkeys(served, 0))
+        while sum(served.values()) < count:
+            chunk = worker.answer()
+            assert chunk.weight == weight(chunk.instructions)
+            served[chunk.session.name] += chunk.weight
+
+    serve(10_000)  # until it is known how long an op takes
+    serve(10_000)
+    assert 0.8 < served[short] / served[long] < 1.25, served
