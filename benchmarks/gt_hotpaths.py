@@ -144,17 +144,17 @@ def gt_mlp_train_small() -> tuple[Job, Job]:
     return _versus_pytorch(lambda library: mlp(library, 8), 200, 1)
 
 
-GPT = "20 training steps of a GPT (2 layers, width 64, sequence 64, batch 8) with hot paths, "
+GPT = "50 training steps of a GPT (2 layers, width 64, sequence 64, batch 8) with hot paths, "
 
 
 @benchmark(GPT + "over processes", "eager PyTorch", speed_at_least(1.25))
 def gt_transformer_train() -> tuple[Job, Job]:
-    return _versus_pytorch(gpt, 20, 1)
+    return _versus_pytorch(gpt, 50, 1)
 
 
 @benchmark(GPT + "embedded", "eager PyTorch", speed_at_least(1.2))
 def gt_transformer_train_embedded() -> tuple[Job, Job]:
-    return _versus_pytorch(gpt, 20, None)
+    return _versus_pytorch(gpt, 50, None)
 
 
 @benchmark("microseconds to look at an instruction of a training loop", "eager PyTorch", index_at_most(1))
@@ -188,7 +188,7 @@ def gt_hotpath_overhead() -> tuple[Job, Job]:
         client = Client(LocalConnection(LocalServer()))
         afterwards(client.close)
         session._current = client
-        jobs.append((client, _job(gpt(gt), 20)))
+        jobs.append((client, _job(gpt(gt), 50)))
     afterwards(lambda: os.environ.pop("GT_AUTO_COMPILE", None))
     afterwards(lambda: setattr(session, "_current", None))
 
