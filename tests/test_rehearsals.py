@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gt
@@ -180,6 +180,7 @@ def programs(draw: Any) -> list[tuple[int, list[tuple[str, int, int, float]], bo
     return draw(st.lists(steps, min_size=3, max_size=10))
 
 
+@settings(max_examples=40)
 @given(programs())
 def test_any_programs_issue_what_they_always_did(steps: Any) -> None:
     def program() -> Any:

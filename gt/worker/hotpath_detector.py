@@ -282,7 +282,7 @@ class HotPathDetector:
         """The last tokens are the same as those before: one sequence or several, cut where it pays."""
         cycle = self._history[-period:]
         for start, end in _cuts(cycle):
-            tokens = [cycle[n % period] for n in range(start, end)]
+            tokens = _shortest([cycle[n % period] for n in range(start, end)])
             if len(tokens) < self._shortest or self._known_in_parts(tokens):
                 continue
             self._know(_steps(tokens))
@@ -361,6 +361,21 @@ def _cuts(cycle: Sequence[Token | None]) -> list[tuple[int, int]]:
 
     start = min(range(period), key=cost)
     return [(start, start + period)]
+
+
+def _shortest(tokens: list[Token | None]) -> list[Token | None]:
+    """What a stretch consists of, if it is the same several times over.
+
+    A loop that reads a result at every fifth step repeats every five steps, and yet its sequence is one step.
+    """
+    names = [token and token[0] for token in tokens]
+    for length in range(LONG_ENOUGH, len(tokens) // 2 + 1):
+        if len(tokens) % length or names[length:] != names[:-length]:
+            continue
+        pieces = [tokens[n : n + length] for n in range(0, len(tokens), length)]
+        if len({HotSequence(_steps(piece)).id for piece in pieces}) == 1:
+            return pieces[0]
+    return tokens
 
 
 def _steps(tokens: Sequence[Token | None]) -> list[Step]:
