@@ -120,9 +120,9 @@ async function visit(place: Place, line?: number) {
       if (!(await more(fetched))) break;
     }
   } catch (error) {
-    if (ticket === latest) explain(error);
+    if (ticket !== latest) return;
     heading = undefined;
-    return;
+    return explain(error);
   }
   // Somebody who steps quickly asks for the next program before this one came.
   if (ticket !== latest) return;
@@ -288,6 +288,8 @@ picker.onchange = () => {
   visit({ view: view === "cluster" ? "kernel" : view, launch: Number(picker.value) });
 };
 window.addEventListener("hashchange", () => visit(parsePlace(location.hash)));
+// Playing on would ask a server that is gone again and again.
+document.addEventListener("gone", pause);
 listenScheme();
 listenKeys({
   ArrowLeft: () => stepProgram(-1),
