@@ -8,7 +8,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 import triton_viz
 from benchmarks.kernels import WORKLOADS
@@ -247,6 +247,22 @@ def test_values_are_coloured_counted_and_read_one_by_one(show, traces) -> None:
     expect(page.locator("#ops [aria-current]")).to_contain_text("Load")
     card.get_by_role("button", name="Let go").click()
     expect(card).to_be_empty()
+
+
+def test_an_element_that_is_let_go_while_a_program_comes_does_not_come_back(show) -> None:
+    page = show("matmul", f"&element=a:{3 * K + 5}")
+    card = page.locator("#element")
+    expect(card).to_contain_text("a[3, 5]")
+    held: list[Route] = []
+    page.route("**/api/data?*", lambda route: held.append(route))
+    with page.expect_request("**/api/data?*"):
+        card.get_by_role("button", name="Load at line").first.click()
+    card.get_by_role("button", name="Let go").click()
+    expect(card).to_be_empty()
+    held.pop().continue_()
+    wait_until_at_rest(page)
+    expect(card).to_be_empty()
+    assert "element=" not in page.url
 
 
 def test_without_values_the_page_says_how_to_keep_them(show) -> None:
