@@ -15,7 +15,8 @@ from triton_viz.visualizer import interface
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 # A machine with much else to do is slow, not wrong.
-expect.set_options(timeout=30_000)
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
 
 
 @contextlib.contextmanager
@@ -62,15 +63,18 @@ def open_view(page: Page, address: str) -> None:
 def wait_until_at_rest(page: Page) -> None:
     """Wait until the page has all that it asked for, and drew it."""
     # For some frames: one in which what came is laid out, one in which panels answer to their new sizes.
-    page.wait_for_function(
-        """async () => {
-            const waits = () => Number(document.documentElement.dataset.waiting ?? 0) > 0;
-            for (let frame = 0; frame < 3; frame++) {
-                if (waits()) return false;
+    # (Not with wait_for_function: it takes a promise for true.)
+    page.evaluate(
+        """async (patience) => {
+            const until = performance.now() + patience;
+            for (let calm = 0; calm < 3; ) {
                 await new Promise(requestAnimationFrame);
+                const waiting = Number(document.documentElement.dataset.waiting ?? 0);
+                calm = waiting ? 0 : calm + 1;
+                if (performance.now() > until) throw new Error(`the page still waits for ${waiting} answers`);
             }
-            return !waits();
-        }"""
+        }""",
+        PATIENCE,
     )
 
 
