@@ -92,6 +92,9 @@ class Peers:
         self._arrived: dict[tuple[int, int], dict[str, Arrived]] = {}
         self._given_up: set[tuple[int, int, str]] = set()
         """What is not waited for any more, and may still come."""
+        self._sent: set[tuple[int, int, str]] = set()
+        self._taken: set[tuple[int, int, str]] = set()
+        """What the exchange at hand has sent, and what it was sent."""
         self.bytes_sent = 0
         self.look: Callable[[], None] = lambda: None
         """Called while waiting: takes in news of who is there."""
@@ -147,9 +150,17 @@ class Peers:
                 data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         if self._post(to, number, round, error, shared, size, data):
             self.bytes_sent += size
+        self._sent.add((number, round, to))
+
+    def has_sent(self, to: str, number: int, round: int) -> bool:
+        """Whether the exchange at hand has sent this already."""
+        return (number, round, to) in self._sent
 
     def settle(self) -> None:
-        """Give back shared memory that is used up: with what is sent next, or now if that is much."""
+        """An exchange is over. Give back shared memory that is used up: with what is sent next, or now if
+        that is much."""
+        self._sent.clear()
+        self._taken.clear()
         if self._memory is None:
             return
         for name in self._near:
@@ -189,9 +200,11 @@ class Peers:
             arrived = self._arrived.get(place, {})
             missing = [sender for sender in senders if sender not in arrived]
             if not missing:
+                self._taken.update((*place, sender) for sender in senders)
                 return self._arrived.pop(place, {})
             gone = [sender for sender in missing if self._is_gone(sender, epoch)]
             if gone or time.monotonic() > deadline:
+                self._taken.update((*place, sender) for sender in senders)
                 self._given_up.update((*place, sender) for sender in missing)
                 self._arrived.pop(place, None)
                 raise WorkerError(
@@ -205,12 +218,11 @@ class Peers:
                 self.look()
                 looked = time.monotonic()
 
-    def give_up(self, number: int, senders: Collection[str]) -> None:
-        """Do not wait for an exchange any more; what still comes for it is dropped."""
-        for round in (0, 1):
-            arrived = self._arrived.pop((number, round), {})
-            others = [sender for sender in senders if sender != self.name and sender not in arrived]
-            self._given_up.update((number, round, sender) for sender in others)
+    def give_up(self, number: int, round: int, senders: Collection[str]) -> None:
+        """Do not wait for these any more; what still comes of them is dropped."""
+        arrived = self._arrived.pop((number, round), {})
+        places = {(number, round, sender) for sender in senders if sender not in arrived}
+        self._given_up |= places - self._taken
 
     def _sort(self) -> None:
         """Sort what has arrived. What shows no token, or makes no sense, is dropped."""

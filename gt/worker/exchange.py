@@ -14,6 +14,7 @@ from gt.errors import WorkerError
 from gt.transport.arrays import numpy_dtype
 from gt.transport.layouts import Box, Partial, even
 from gt.transport.protocol import Exchange
+from gt.worker.memory import explain, is_out_of_memory
 
 if TYPE_CHECKING:
     from gt.transport.peers import Arrived, Peers
@@ -35,20 +36,47 @@ def exchange(order: Exchange, own: np.ndarray | None, error: str | None, peers: 
     except WorkerError:
         raise
     except Exception as failed:
-        # Others wait for what could not be sent; and what they sent is not waited for any more.
-        poison(order, f"{order.kind} failed on {peers.name}: {type(failed).__name__}: {failed}", peers)
-        peers.give_up(order.number, order.source.workers)
+        poison(order, _said(order, failed, peers), peers)
         raise
     finally:
         peers.settle()
 
 
 def poison(order: Exchange, error: str, peers: "Peers") -> None:
-    """Say to all who will wait for this worker that it has nothing to give."""
+    """Say to all who still wait for this worker that it has nothing to give, and wait for nobody."""
     for round in (0, 1) if _in_parts(order) else (0,):
-        for name in order.target.workers:
-            if name != peers.name:
+        for name in _receivers(order, peers.name):
+            if not peers.has_sent(name, order.number, round):
                 peers.send(name, order.number, round, None, error)
+        peers.give_up(order.number, round, _senders(order, peers.name))
+
+
+def _said(order: Exchange, failed: Exception, peers: "Peers") -> str:
+    """What the others are told of a failure; one that another has told of already is passed on."""
+    if isinstance(failed, WorkerError):
+        return str(failed)
+    cause = explain(failed) if is_out_of_memory(failed) else f"{type(failed).__name__}: {failed}"
+    return f"{order.kind} failed on {peers.name}: {cause}"
+
+
+def _receivers(order: Exchange, giver: str) -> list[str]:
+    """Who waits for a worker."""
+    if giver not in order.source.workers:
+        return []
+    me = order.source.workers.index(giver)
+    return [
+        name
+        for index, name in enumerate(order.target.workers)
+        if name != giver and me in _sources(order, index, name)
+    ]
+
+
+def _senders(order: Exchange, taker: str) -> list[str]:
+    """Whom a worker waits for."""
+    if taker not in order.target.workers:
+        return []
+    numbers = _sources(order, order.target.workers.index(taker), taker)
+    return [order.source.workers[number] for number in numbers if order.source.workers[number] != taker]
 
 
 def _sources(order: Exchange, index: int, worker: str) -> list[int]:
@@ -166,8 +194,8 @@ def _all_reduce(order: Exchange, own: np.ndarray | None, error: str | None, peer
             ]
             layout: Any = order.source.layout
             total = _combined(terms, layout.op, order.dtype)
-    except (WorkerError, MemoryError) as failed:
-        trouble = str(failed)
+    except Exception as failed:  # noqa: BLE001 - whatever it is, the others must learn of it
+        trouble = _said(order, failed, peers)
     for name in others:
         peers.send(name, order.number, 1, total, trouble if total is None else None)
     second = peers.take(order.number, 1, others, order.epoch)
