@@ -3,6 +3,7 @@
 import re
 import resource
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import gt
 from gt.client import Client
 from gt.client import session as session_module
 from gt.errors import WorkerError
+from gt.transport import peers as peers_module
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded, even
 from gt.transport.peers import Peers
 from gt.transport.protocol import Exchange, GetData, Member, Upload
@@ -133,7 +135,17 @@ def test_who_cannot_give_a_value_out_says_so_to_all_who_wait(group: Group, kind:
     assert not group.left()
 
 
-INSIDE = ("_give", "_have", "_combined", "_array")
+@pytest.mark.parametrize("kind", EXCHANGES)
+def test_what_comes_in_pieces_is_put_together(group: Group, kind: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(peers_module, "PIECE", 1 << 10)
+    for value in (1.0, 2.0):
+        for found in group.run(kind, SHAPE, value).values():
+            terms = 3 if kind in ("AllReduce", "ReduceScatter", "Reduce") else 1
+            assert (found == terms * value).all()
+    assert not group.left()
+
+
+INSIDE = ("_give", "_have", "Total", "into")
 
 
 @pytest.mark.parametrize("where", INSIDE)
@@ -242,6 +254,31 @@ def test_a_process_that_runs_out_of_memory_in_an_exchange_is_an_error_for_who_re
             (gt.signal.tensor(x, "columns") + 1).sum().item()
         with pytest.raises(WorkerError, match=r"AllGather failed on worker_1 .*MemoryError.*--memory"):
             (gt.signal.tensor(x, "all") * x).sum().item()
+        assert (gt.signal.tensor(small, "columns") + 1).sum().item() == 6000
+        assert x.max().item() == 1
+        assert works(other)
+        assert [worker.popen.poll() for worker in workers] == [None] * 3
+        for one in (client, other):
+            one.close()
+
+
+def test_a_process_without_memory_for_what_it_is_sent_is_an_error_within_seconds(
+    monkeypatch: pytest.MonkeyPatch, signals: Path
+):
+    """Over sockets there may be no memory for what arrives before the worker itself has looked at it."""
+    with cluster(workers=0) as running:
+        workers = [start(running, NO_SHARED_MEMORY="1") for _ in range(3)]
+        client, other = connect(running), connect(running)
+        monkeypatch.setattr(session_module, "_current", client)
+        gt.load_config(signals)
+        small = gt.signal.tensor(gt.ones(300, 10), "rows")
+        x = gt.signal.tensor(gt.ones(3072, 4096), "rows")  # 16 MB on each
+        assert (gt.signal.tensor(small, "columns") + x.sum()).min().item() == 3072 * 4096 + 1
+        room_for(workers[1], 17 << 20)  # for its part, and not for what it is sent
+        start_time = time.monotonic()
+        with pytest.raises(WorkerError, match=r"lost on the way|AllToAll failed on worker_1 .*MemoryError"):
+            (gt.signal.tensor(x, "columns") + 1).sum().item()
+        assert time.monotonic() - start_time < 15
         assert (gt.signal.tensor(small, "columns") + 1).sum().item() == 6000
         assert x.max().item() == 1
         assert works(other)
