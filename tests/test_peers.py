@@ -11,7 +11,8 @@ import zmq
 from gt.errors import WorkerError
 from gt.transport import shared_memory
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded
-from gt.transport.peers import Landing, Peers
+from gt.transport.peers import Peers
+from gt.transport.pieces import Landing
 from gt.transport.protocol import Exchange, Member, encode
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.exchange import exchange

@@ -14,7 +14,6 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,6 +24,7 @@ from gt import config
 from gt.errors import ProtocolError, WorkerError
 from gt.transport import protocol
 from gt.transport.connection import configure, endpoint
+from gt.transport.pieces import Landing, Piece
 from gt.transport.protocol import Member
 from gt.transport.shared_memory import SharedMemory, host
 
@@ -73,38 +73,6 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
 _decode = msgspec.msgpack.Decoder(Parcel).decode
 Place = tuple[int, int, str]
 """Exchange, round and the other worker."""
-
-
-class Piece(NamedTuple):
-    """Some of the bytes that one worker sends another for an exchange, or why there are none."""
-
-    error: str | None
-    data: memoryview
-    offset: int
-    last: bool
-
-
-class Landing:
-    """Where bytes of one sender go as they arrive."""
-
-    def __init__(self, size: int, land: Callable[[memoryview], None]) -> None:
-        self._left = size
-        self._at = 0
-        self._land = land
-        self.done = False
-
-    def take(self, piece: Piece, sender: str) -> None:
-        """Use what has arrived. Raises if it is an error, or not what was to come."""
-        if piece.error is not None:
-            raise WorkerError(piece.error)
-        size = len(piece.data)
-        if piece.offset != self._at or size > self._left or (piece.last and size != self._left):
-            raise WorkerError(f"some of what {sender} sent was lost on the way")
-        self._at += size
-        self._left -= size
-        self.done = piece.last
-        if size:
-            self._land(piece.data)
 
 
 def own_place(server: str, what: str = "peer") -> str:

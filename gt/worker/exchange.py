@@ -13,7 +13,7 @@ import numpy as np
 from gt.errors import WorkerError
 from gt.transport.arrays import numpy_dtype
 from gt.transport.layouts import Partial, Placement, even
-from gt.transport.peers import Landing
+from gt.transport.pieces import Landing
 from gt.transport.protocol import Exchange
 from gt.worker.landing import Total, into
 from gt.worker.memory import explain, is_out_of_memory
