@@ -187,6 +187,20 @@ def test_the_map_is_coloured_by_a_metric_and_chosen_by_keys_and_sliders(show, tr
     assert "program=0,3,0" in page.url
 
 
+def test_a_slider_goes_on_from_a_program_that_is_still_on_its_way(show, traces) -> None:
+    page, id = show("matmul"), traces["matmul"].id
+    held: list[Route] = []
+    page.route("**/api/data*", lambda route: held.append(route))
+    page.locator("#map").focus()
+    page.keyboard.press("ArrowRight")
+    page.locator("#slide-y").fill("3")
+    page.wait_for_timeout(100)
+    page.unroute("**/api/data*")
+    for route in held:
+        route.continue_()
+    expect(page.locator("#map")).to_have_attribute("data-drawn", f"{id} bytes 1,3,0")
+
+
 def test_a_million_programs_and_a_vector_of_millions_are_drawn(show, traces) -> None:
     page = show("million", "&program=999999,0,0")
     expect(page.locator("#grid")).to_have_text(f"1000000 {TIMES} 1 {TIMES} 1 = 1,000,000")
