@@ -36,6 +36,19 @@ class Visit:
     outside: list[str] = dataclasses.field(default_factory=list)
     """Addresses that are not on this machine. They are blocked."""
 
+    def take_failures(self, count: int) -> list[str]:
+        """The requests that failed as they should, and no others; the console told of each of them too."""
+        # The browser tells of both in its own time, maybe after the page shows what it makes of it.
+        for _ in range(1000):
+            if min(len(self.failed), len(self.errors)) >= count:
+                break
+            self.page.wait_for_timeout(20)
+        failed, errors = list(self.failed), list(self.errors)
+        self.failed.clear()
+        self.errors.clear()
+        assert (len(failed), len(errors)) == (count, count), (failed, errors)
+        return failed
+
 
 def find_chromium() -> str | None:
     """Chromium's path: $CHROMIUM, or the first one that is installed."""

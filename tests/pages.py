@@ -14,19 +14,25 @@ from triton_viz.core.data import Launch
 from triton_viz.visualizer import interface
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+# A machine with much else to do is slow, not wrong.
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
 
 
 @contextlib.contextmanager
-def served(port: int = 0, tape: Path | None = None) -> Iterator[str]:
-    """The page's address, while it is served."""
+def served(visit: Visit | None = None, port: int = 0, tape: Path | None = None) -> Iterator[str]:
+    """The page's address, while it is served. A visit leaves it before the server ends."""
     server = interface.PageServer(port, tape_path=tape)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         yield server.address
+        if visit is not None:
+            # What it still waits for would fail otherwise.
+            visit.page.goto("about:blank")
     finally:
         server.stop()
-        thread.join(timeout=10)
+        thread.join(timeout=30)
         assert not thread.is_alive()
 
 
@@ -51,14 +57,35 @@ def open_view(page: Page, address: str) -> None:
     """Go to an address of a kernel, and wait until it is shown."""
     page.goto(address)
     expect(page.locator("#ops [aria-current]")).to_have_count(1)
+    wait_until_at_rest(page)
+
+
+def wait_until_at_rest(page: Page) -> None:
+    """Wait until the page has all that it asked for, and drew it."""
+    # For some frames: one in which what came is laid out, one in which panels answer to their new sizes.
+    # (Not with wait_for_function: it takes a promise for true.)
+    page.evaluate(
+        """async (patience) => {
+            const until = performance.now() + patience;
+            for (let calm = 0; calm < 3; ) {
+                await new Promise(requestAnimationFrame);
+                const waiting = Number(document.documentElement.dataset.waiting ?? 0);
+                calm = waiting ? 0 : calm + 1;
+                if (performance.now() > until) throw new Error(`the page still waits for ${waiting} answers`);
+            }
+        }""",
+        PATIENCE,
+    )
 
 
 def wait_until_drawn(page: Page, mode: str = "") -> None:
     """Wait until every tensor shows the op that the address names (in this mode, if one is given)."""
+    wait_until_at_rest(page)
     page.wait_for_function(
         """(mode) => {
             const op = new URLSearchParams(location.hash.slice(1)).get("op") ?? "";
-            return [...document.querySelectorAll("canvas[data-tensor]")].every((canvas) => {
+            const canvases = [...document.querySelectorAll("canvas[data-tensor]")];
+            return canvases.length && canvases.every((canvas) => {
                 const [shown, drawn] = (canvas.dataset.drawn ?? "").split(" ");
                 return drawn === op && (!mode || shown === mode);
             });
@@ -88,6 +115,7 @@ def choose_op(page: Page, number: int) -> None:
     page.locator("#time").fill(str(number))
     page.locator("#time").blur()
     expect(page.locator(f"#ops [data-op='{number}']")).to_have_attribute("aria-current", "true")
+    wait_until_at_rest(page)
 
 
 def highlighted(page: Page, tensor: str, colour: str) -> tuple[float, float, float, float] | None:
@@ -119,6 +147,7 @@ def highlighted(page: Page, tensor: str, colour: str) -> tuple[float, float, flo
 
 def has_colour(page: Page, selector: str, colour: str) -> bool:
     """Whether a canvas shows this colour of style.css anywhere."""
+    wait_until_at_rest(page)
     return page.locator(selector).evaluate(
         """(canvas, name) => {
             const paint = canvas.cloneNode().getContext("2d", { willReadFrequently: true });
@@ -142,6 +171,7 @@ def tile(rows: tuple[int, int], cols: tuple[int, int], height: int, width: int) 
 
 def colours(page: Page, selector: str) -> int:
     """How many different colours a canvas shows."""
+    wait_until_at_rest(page)
     return page.locator(selector).evaluate(
         """(canvas) => {
             const copy = canvas.cloneNode().getContext("2d", { willReadFrequently: true });

@@ -1,6 +1,7 @@
 """Running a Python program of its own, for what only a fresh one can show."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,16 +18,26 @@ def run_python(
 ) -> subprocess.CompletedProcess[str]:
     """What `python ARGUMENTS` printed. It runs in this environment without our own flags, plus those given.
 
-    It must succeed, or fail if that is what is expected.
+    It must succeed, or fail if that is what is expected. One that does not end says where it is.
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("GT_", "TRITON_"))}
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
+    process = subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         cwd=cwd,
         env=clean | (environment or {}),
-        timeout=timeout,
     )
-    assert (done.returncode != 0) == fails, done.stderr or done.stdout
-    return done
+    with process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException as error:
+            late = isinstance(error, subprocess.TimeoutExpired)
+            process.send_signal(signal.SIGABRT if late else signal.SIGKILL)
+            if not late:
+                raise
+            out, err = process.communicate(timeout=20)
+            raise AssertionError(f"{arguments} did not end within {timeout} s:\n{out}\n{err}") from None
+    assert (process.returncode != 0) == fails, err or out
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)

@@ -24,6 +24,7 @@ from tests.pages import (
     seen,
     served,
     tile,
+    wait_until_at_rest,
     wait_until_drawn,
 )
 
@@ -184,7 +185,7 @@ def test_hovering_a_tensor_names_the_element(address: str, seen: Visit) -> None:
 def test_elements_in_the_gaps_of_a_view_are_counted_apart(seen: Visit) -> None:
     view, out = torch.ones(8, 8)[:, :4], torch.zeros(16)
     triton_viz.trace()(copy_strided)[(1,)](view, out, 8, 1, ROWS=2, COLUMNS=8)
-    with served() as address:
+    with served(seen) as address:
         open_view(seen.page, address)
         expect(seen.page.locator("#detail")).to_contain_text("reads 8 elements of x")
         expect(seen.page.locator("#detail")).to_contain_text("8 elements outside the view")
@@ -200,7 +201,7 @@ def test_the_traffic_is_that_of_all_programs(address: str, seen: Visit) -> None:
 
 
 def test_without_launches_the_page_says_what_to_do(seen: Visit) -> None:
-    with served() as address:
+    with served(seen) as address:
         seen.page.goto(address)
         message = seen.page.get_by_role("status")
         expect(message).to_contain_text("No kernel was traced yet")
@@ -217,11 +218,9 @@ def test_an_address_of_nothing_says_so(address: str, seen: Visit) -> None:
     message = seen.page.get_by_role("status")
     expect(message).to_contain_text("There is nothing at this address")
     expect(message).to_contain_text("The grid (3, 4, 1) of 12 programs has no (9, 0, 0).")
-    assert [url.partition("?")[2] for url in seen.failed] == [
+    assert [url.partition("?")[2] for url in seen.take_failures(1)] == [
         f"launch={triton_viz.launches[1].id}&program=9,0,0: 404"
     ]
-    seen.failed.clear()
-    seen.errors.clear()  # the browser reports the answer 404 itself
     seen.page.select_option("#launch", str(triton_viz.launches[0].id))
     expect(seen.page).to_have_title("vector_add · Triton-Viz")
 
@@ -233,16 +232,16 @@ def test_a_server_that_is_gone_is_reported_and_can_come_back(seen: Visit) -> Non
         open_view(page, address)
         choose_op(page, 1)
         expect(page.locator("#position")).to_have_text("2 of 3")
-    before = page.url
+    before = page.url  # with all that it asked for
     page.keyboard.press("ArrowRight")
     message = page.get_by_role("status")
     expect(message).to_contain_text("The server is gone")
     expect(message).to_contain_text("Start it again")
     expect(page.locator("#view-kernel")).to_be_hidden()
-    assert len(seen.failed) == 1, seen.failed
-    seen.failed.clear()
-    seen.errors.clear()  # the browser reports the refused connection itself
-    with served(int(address.rstrip("/").rpartition(":")[2])):
+    wait_until_at_rest(page)
+    (failed,) = seen.take_failures(1)  # it asks once, and then waits for the reader
+    assert failed.endswith("ERR_CONNECTION_REFUSED")
+    with served(seen, int(address.rstrip("/").rpartition(":")[2])):
         message.get_by_role("button", name="Try again").click()
         expect(page.locator("#position")).to_have_text("2 of 3")
         assert page.url == before
@@ -295,6 +294,7 @@ def test_the_canvases_follow_a_change_of_scheme(address: str, seen: Visit) -> No
     page = seen.page
     page.emulate_media(color_scheme="light")
     open_view(page, address)
+    wait_until_drawn(page)
     light = page.locator("canvas[data-tensor=a]").evaluate("canvas => canvas.toDataURL()")
     page.emulate_media(color_scheme="dark")
     page.wait_for_function("old => document.querySelector('[data-tensor=a]').toDataURL() !== old", arg=light)

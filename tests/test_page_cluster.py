@@ -22,7 +22,7 @@ HEIGHT, AXIS = 34, 26
 @pytest.fixture
 def tape(log: Path, seen: Visit) -> Iterator[Page]:
     """The page on a tape alone."""
-    with served(tape=log) as address:
+    with served(seen, tape=log) as address:
         seen.page.goto(address)
         expect(seen.page.locator("#timeline")).to_have_attribute("data-drawn", re.compile(r"\d+ "))
         yield seen.page
@@ -90,7 +90,7 @@ def test_a_log_that_grows_is_followed(log: Path, seen: Visit, tmp_path: Path) ->
     lines = log.read_text().splitlines(keepends=True)
     growing = tmp_path / "growing.log"
     growing.write_text("".join(lines[:100]))
-    with served(tape=growing) as address:
+    with served(seen, tape=growing) as address:
         page = seen.page
         page.goto(f"{address}#view=cluster")
         expect(page.locator(".tape-name")).to_contain_text("100 lines")

@@ -15,7 +15,7 @@ from examples import matmul
 from tests import kernels
 from tests.browser import Visit
 from tests.nki_kernels import modern
-from tests.pages import browser, seen, served, wait_until_drawn
+from tests.pages import browser, seen, served, wait_until_at_rest, wait_until_drawn
 from tests.servers import Process
 from tests.test_nki_kernels import CASES
 from tests.test_page_sharded import log
@@ -104,6 +104,7 @@ def go(page: Page, address: str, traces: dict[str, Launch], name: str) -> None:
     view = re.search(r"view=(\w+)", places.get(name, ""))
     shown = page.locator(f"#view-{view[1] if view else 'kernel'}")
     expect(shown.locator(".panel, .issue").first).to_be_visible()
+    wait_until_at_rest(page)
     if name in ("matmul", "attention", "cube"):
         wait_until_drawn(page)
     if name == "attention":
@@ -173,7 +174,7 @@ def test_an_instruction_that_launched_a_kernel_leads_to_it(traces, seen: Visit, 
         f"   1.001s | #0002 | WORKER_SEND  | WORKER w0 | WorkerBinaryOp | 9B | result=c1_1 op=k launch={id}\n"
         "   1.900s | #0003 | WORKER_RECV  | WORKER w0 | WorkerBinaryOp | 0B | result=c1_1 success=True\n"
     )
-    with served(tape=tape) as address:
+    with served(seen, tape=tape) as address:
         page = seen.page
         page.goto(f"{address}#view=cluster")
         canvas = page.locator("#timeline")
@@ -196,7 +197,6 @@ def test_a_trace_file_opens_from_the_command_line(traces, seen: Visit, tmp_path:
         expect(seen.page.locator("#launch option")).to_have_count(len(traces))
         expect(seen.page).to_have_title("cube · Triton-Viz")
         wait_until_drawn(seen.page)
-        seen.page.wait_for_load_state("networkidle")
     finally:
         assert process.interrupt() == 0
         process.stop()

@@ -44,7 +44,7 @@ def choose_type(page: Page, kind: str) -> None:
 def test_a_kernel_shows_in_the_page(case: Case, spelling: Any, seen: Visit):
     launch = run(case, spelling)
     events = events_of(launch)
-    with served() as address:
+    with served(seen) as address:
         page = seen.page
         open_view(page, address)
         expect(page).to_have_title(f"{case.kernel} · Triton-Viz")
@@ -79,7 +79,7 @@ def test_a_kernel_shows_in_the_page(case: Case, spelling: Any, seen: Visit):
 
 def test_the_time_on_the_chip_follows_the_op(seen: Visit):
     run(ALL["matmul_basic"], modern)
-    with served() as address:
+    with served(seen) as address:
         page = seen.page
         open_view(page, address)
         choose_type(page, "Dot")
@@ -101,7 +101,7 @@ def test_the_time_on_the_chip_follows_the_op(seen: Visit):
 def test_a_buffer_tells_of_itself_and_leads_to_its_line(seen: Visit):
     launch = run(ALL["attention"], modern)
     line = line_of(launch, "scores = nl.ndarray")
-    with served() as address:
+    with served(seen) as address:
         page = seen.page
         open_view(page, address)
         bar(page, "scores").first.hover()
@@ -145,7 +145,7 @@ def test_a_products_tiles_are_those_that_its_buffers_hold(spelling: Any):
 def test_programs_of_a_grid_have_their_own_buffers(seen: Visit):
     launch = run(ALL["tensor_add"], classic)
     last = [event for event in launch.at((2, 1, 0)) if isinstance(event, SbufEvent)]
-    with served() as address:
+    with served(seen) as address:
         page = seen.page
         open_view(page, f"{address}#program=2,1,0")
         expect(page.locator("#chip .bar")).to_have_count(len(last))
@@ -158,7 +158,7 @@ def test_what_is_over_capacity_is_drawn_above_the_line(seen: Visit):
     kernel = triton_viz.trace(["tracer", "sanitizer"], backend="nki")(broken.matmul_blocked)
     kernel(np.ones((128, 128), np.float32), np.ones((128, 512), np.float32))
     (launch,) = triton_viz.launches
-    with served() as address:
+    with served(seen) as address:
         page = seen.page
         open_view(page, address)
         expect(page.locator("#chip [data-memory=PSUM] .over")).to_contain_text("over capacity")
@@ -178,7 +178,7 @@ def test_what_is_over_capacity_is_drawn_above_the_line(seen: Visit):
 
 def test_the_profile_says_what_engines_and_memories_did(seen: Visit):
     run(ALL["matmul_tiled"], modern, ["tracer", "profiler"])
-    with served() as address:
+    with served(seen) as address:
         page = seen.page
         open_view(page, address)
         page.get_by_role("tab", name="Profile").click()
@@ -207,7 +207,7 @@ def test_a_kernel_without_buffers_has_no_such_panel(seen: Visit):
     from examples import vector_add
 
     vector_add.run()
-    with served() as address:
+    with served(seen) as address:
         open_view(seen.page, address)
         expect(seen.page.locator("#chip")).to_be_hidden()
         expect(seen.page.locator("#hbm")).to_be_hidden()

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import Visit, visit
-from tests.pages import browser, has_colour, seen, served
+from tests.pages import browser, has_colour, seen, served, wait_until_at_rest
 from tests.programs import ROOT, run_python
 from tests.servers import Cluster, Process, cluster
 
@@ -83,7 +83,7 @@ def open_cluster(page: Page, address: str) -> Locator:
 
 @pytest.fixture
 def tape(log: Path, seen: Visit) -> Iterator[Page]:
-    with served(tape=log) as address:
+    with served(seen, tape=log) as address:
         open_cluster(seen.page, address)
         yield seen.page
 
@@ -135,7 +135,7 @@ def test_hot_paths_are_bands_behind_what_was_run(log: Path, seen: Visit, tmp_pat
     last = float(lines[-1].split("s |")[0])
     marked = tmp_path / "hot.log"
     marked.write_text("".join(lines) + HOT.format(time=last - 0.05, end=last - 0.02, last=last))
-    with served(tape=marked) as address:
+    with served(seen, tape=marked) as address:
         open_cluster(seen.page, address)
         assert has_colour(seen.page, "#timeline", "--hot")
         assert has_colour(seen.page, "#timeline", "--issue")  # where one was broken off
@@ -200,7 +200,7 @@ def test_a_running_server_is_shown_as_it_runs(running: Cluster, seen: Visit):
     parts = [float(text.split()[0]) for text in shares.locator("td:last-child").all_inner_texts()]
     assert sum(parts) == pytest.approx(100, abs=2)
     page.get_by_role("button", name="Follow").click()
-    page.wait_for_load_state("networkidle")
+    wait_until_at_rest(page)
     assert process.interrupt() == 0
 
 

@@ -1,6 +1,7 @@
 """Training over several workers gives the losses of training on one: by data, by tensors, in a pipeline, or
 as the policy chooses. A small transformer, and a small network of convolutions."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,9 @@ def test_a_network_of_convolutions_learns_the_same(
         np.testing.assert_allclose(train_cnn(how, tmp_path / "signals.yaml"), alone["cnn"], rtol=1e-4)
 
 
-def test_the_example_runs_over_processes():
-    done = run_python("-m", "examples.train_parallel", "data", "--steps", "6")
-    assert "step    5  loss" in done.stdout
-    assert "exchanges between workers: {" in done.stdout
+@pytest.mark.parametrize(("how", "workers"), [("data", 2), ("tensor", 2), ("pipeline", 2), ("tensor", 1)])
+def test_the_example_learns_the_same_over_processes(alone: dict[str, list[float]], how: str, workers: int):
+    done = run_python("-m", "examples.train_parallel", how, "--steps", f"{STEPS}", "--workers", f"{workers}")
+    losses = [float(number) for number in re.findall(r"(?:step +0 +|last )loss (\S+)", done.stdout)]
+    np.testing.assert_allclose(losses, [alone["gpt"][0], alone["gpt"][-1]], atol=2e-4)
+    assert ("exchanges between workers: {" in done.stdout) == (workers > 1)

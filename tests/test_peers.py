@@ -12,9 +12,11 @@ from gt.errors import WorkerError
 from gt.transport import shared_memory
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded
 from gt.transport.peers import Peers
+from gt.transport.pieces import Landing
 from gt.transport.protocol import Exchange, Member, encode
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.exchange import exchange
+from gt.worker.landing import into
 
 LARGE = np.arange(1 << 18, dtype=np.float32)
 
@@ -38,10 +40,9 @@ class Pair:
         """From the first to the second; a copy of what arrived."""
         first, second = self.peers
         first.send("b", number, 0, array)
-        error, data = second.take(number, 0, ["a"], 1)["a"]
-        assert error is None
-        result = np.frombuffer(data, array.dtype).reshape(array.shape).copy()
-        del data
+        first.settle()
+        result = np.empty(array.shape, array.dtype)
+        second.take(number, {(0, "a"): Landing(result.nbytes, into(result))}, 1)
         second.settle()
         return result
 
@@ -62,10 +63,15 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     pair.close()
 
 
+def anything(size: int) -> dict[tuple[int, str], Landing]:
+    """So many bytes of the first, whatever they are."""
+    return {(0, "a"): Landing(size, lambda data: None)}
+
+
 def test_memory_is_used_again_though_nothing_goes_the_other_way(pair: Pair):
     for number in range(40):
         np.testing.assert_array_equal(pair.pass_on(number, LARGE + number), LARGE + number)
-        pair.peers[0].take(number, 0, [], 1)  # looks at what has arrived: memory that was given back
+        pair.peers[0].take(number, {}, 1)  # looks at what has arrived: memory that was given back
     assert 0 < pair.segments() < 20, "not one for each: memory that comes back is used again"
     assert pair.peers[0].bytes_sent == 40 * LARGE.nbytes
 
@@ -100,9 +106,8 @@ def test_memory_that_is_gone_is_an_error_that_names_the_sender(pair: Pair):
     first, second = pair.peers
     first.send("b", 0, 0, LARGE)
     pair.memories[0].close()
-    error, _ = second.take(0, 0, ["a"], 1)["a"]
-    assert error is not None
-    assert "what a sent cannot be read" in error
+    with pytest.raises(WorkerError, match="what a sent cannot be read"):
+        second.take(0, anything(LARGE.nbytes), 1)
 
 
 def test_a_worker_that_left_takes_its_memory_with_it(pair: Pair):
@@ -114,7 +119,7 @@ def test_a_worker_that_left_takes_its_memory_with_it(pair: Pair):
     assert pair.segments() == 0
     second.meet(2, {"b": pair.members["b"]})
     with pytest.raises(WorkerError, match="a is gone, and its tensors with it"):
-        second.take(1, 0, ["a"], 1)
+        second.take(1, anything(4), 1)
 
 
 @pytest.mark.parametrize("kind", ["AllReduce", "AllGather"])
@@ -137,6 +142,7 @@ def test_what_shows_no_token_is_dropped(pair: Pair):
     for message in ([b"nonsense", b""], [encode(["wrong", 0, 0, "a"]), b"\0" * 8], [b""]):
         stranger.send_multipart(message)
     first.send("b", 0, 0, LARGE[:2])
-    _, data = second.take(0, 0, ["a"], 1)["a"]
-    np.testing.assert_array_equal(np.frombuffer(data, np.float32), LARGE[:2])
+    result = np.zeros(2, np.float32)
+    second.take(0, {(0, "a"): Landing(8, into(result))}, 1)
+    np.testing.assert_array_equal(result, LARGE[:2])
     stranger.close(linger=0)

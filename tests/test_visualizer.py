@@ -6,6 +6,7 @@ import json
 import math
 import re
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -521,6 +522,32 @@ def test_only_a_shared_page_listens_beyond_this_machine():
         assert ("token=" in server.address) == share
         server.stop()
         server.run()
+
+
+def test_a_server_can_be_stopped_again_and_after_its_end():
+    server = interface.PageServer(0)
+    server.stop()
+    server.stop()
+    server.run()
+    server.stop()
+
+
+def test_a_server_that_ends_while_it_is_told_to_does_so_in_order():
+    server = interface.PageServer(0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    trigger = server._server.trigger
+    wake = trigger._physical_pull
+
+    def late() -> None:
+        wake()  # as a request that was just answered does
+        thread.join(0.3)
+        wake()
+
+    trigger._physical_pull = late
+    server.stop()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def test_a_512_cubed_product_is_a_small_first_answer(api: FlaskClient):

@@ -46,6 +46,8 @@ export interface Cells {
   high: number | null;
 }
 
+let waiting = 0;
+
 type Fields = Record<string, string | number | number[] | undefined>;
 
 /** The server's answers, each by what it is about. */
@@ -83,12 +85,16 @@ async function ask(path: string, fields: Fields, read: (response: Response) => P
     .map(([name, value]) => `${name}=${encodeURIComponent(String(value)).replaceAll("%2C", ",")}`);
   let response: Response;
   let body: unknown;
+  wait(1);
   try {
     // A launch's data changes when its kernel runs again, so no answer is reused.
     response = await fetch(`api/${path}${query.length ? "?" : ""}${query.join("&")}`, { cache: "no-store" });
     body = response.ok ? await read(response) : await response.json();
   } catch {
+    document.dispatchEvent(new Event("gone"));
     throw new ApiError("The program that served this page does not answer any more.", true);
+  } finally {
+    wait(-1);
   }
   if (!response.ok) {
     throw new ApiError(
@@ -97,6 +103,12 @@ async function ask(path: string, fields: Fields, read: (response: Response) => P
     );
   }
   return body;
+}
+
+/** Says on the page how many answers it waits for: at 0 it shows all that it asked for. */
+function wait(more: number) {
+  waiting += more;
+  document.documentElement.dataset.waiting = String(waiting);
 }
 
 /** The first array of a binary answer: the header's length, the header, then arrays, padded to 8 bytes. */

@@ -35,6 +35,7 @@ let data: ProgramData | undefined;
 let selected: Op | undefined;
 let focus: Focus | undefined;
 let heading: Program | undefined;
+let coming: Place | undefined;
 let latest = 0;
 let playing: ReturnType<typeof setInterval> | undefined;
 
@@ -52,6 +53,8 @@ const actions: Actions = {
     // Another element of what is shown already needs no new program.
     if (!place.program && !place.op && !place.line) {
       focus = focused;
+      // What is asked for already must not bring back what was pointed at before.
+      if (coming) coming.focus = focused;
       tensors.focus(focus);
       remember();
       return;
@@ -108,6 +111,7 @@ async function visit(place: Place, line?: number) {
   const program: Program = place.program ?? [0, 0, 0];
   const ticket = ++latest;
   const wanted = place.view ?? "kernel";
+  coming = place;
   if (wanted === "cluster") {
     turnTo("cluster");
     document.title = "Cluster · Triton-Viz";
@@ -120,13 +124,13 @@ async function visit(place: Place, line?: number) {
       if (!(await more(fetched))) break;
     }
   } catch (error) {
-    if (ticket === latest) explain(error);
-    heading = undefined;
-    return;
+    if (ticket !== latest) return;
+    [heading, coming] = [undefined, undefined];
+    return explain(error);
   }
   // Somebody who steps quickly asks for the next program before this one came.
   if (ticket !== latest) return;
-  heading = undefined;
+  [heading, coming] = [undefined, undefined];
   const before = data?.launch.id === launch && selected ? data.visualization_data.indexOf(selected) : 0;
   if (data?.launch.id !== launch) pause();
   data = fetched;
@@ -288,6 +292,8 @@ picker.onchange = () => {
   visit({ view: view === "cluster" ? "kernel" : view, launch: Number(picker.value) });
 };
 window.addEventListener("hashchange", () => visit(parsePlace(location.hash)));
+// Playing on would ask a server that is gone again and again.
+document.addEventListener("gone", pause);
 listenScheme();
 listenKeys({
   ArrowLeft: () => stepProgram(-1),

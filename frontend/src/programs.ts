@@ -18,10 +18,16 @@ export function programsPanel(actions: Actions): Panel {
     slider: byId<HTMLInputElement>(`slide-${axis}`),
   }));
   let data: ProgramData | undefined;
+  // Where the reader is heading: what was chosen last may still be on its way.
+  let at: Program = [0, 0, 0];
+  const go = (program: Program) => {
+    at = program;
+    actions.chooseProgram(program);
+  };
   const map = programMap(
     byId<HTMLCanvasElement>("map"),
     () => [root.clientWidth, TALLEST],
-    actions.chooseProgram,
+    go,
     (low, high) => {
       byId("map-low").textContent = low;
       byId("map-high").textContent = high;
@@ -40,17 +46,17 @@ export function programsPanel(actions: Actions): Panel {
   for (const [position, { number, slider }] of axes.entries()) {
     const choose = (text: string) => {
       if (!data) return;
-      const wanted = [...data.program] as Program;
+      const wanted = [...at] as Program;
       const largest = (data.launch.grid[position] ?? 1) - 1;
       wanted[position] = Math.min(Math.max(Math.trunc(Number(text)) || 0, 0), largest);
-      actions.chooseProgram(wanted);
+      go(wanted);
     };
     number.onchange = () => choose(number.value);
     slider.oninput = () => choose(slider.value);
   }
   return {
     show(fresh) {
-      data = fresh;
+      [data, at] = [fresh, fresh.program];
       const { grid } = data.launch;
       byId("grid").textContent = `${grid.join(" × ")} = ${countOf(grid).toLocaleString("en")}`;
       axes.forEach(({ number, slider }, axis) => {

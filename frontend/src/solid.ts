@@ -162,7 +162,8 @@ export class Solid {
     return Math.floor((slice * this.axes[0]) / this.slices);
   }
 
-  private paint() {
+  /** Draws what is here; without asking for anything. */
+  paint() {
     const { scene, planes, slices, turn } = this;
     if (!scene || !planes.length) return;
     const [, rows, cols] = this.axes;

@@ -97,7 +97,9 @@ export function tensorsPanel(actions: Actions): Panel & { focus(focus: Focus | u
   };
 
   new ResizeObserver(build).observe(root);
-  onScheme(draw);
+  onScheme(() => {
+    for (const view of views) view.repaint();
+  });
   kind.onchange = draw;
   byId("solid").onclick = () => {
     solid = !solid;

@@ -51,6 +51,8 @@ export class TensorView {
     this.solid = new Solid(this.canvas, tensor, layout);
     this.figure = make("figure", "", caption, this.canvas);
     this.canvas.dataset.tensor = tensor.name;
+    // As large as it will be: what comes later must not push the rest of the page about.
+    prepare(this.canvas, ...sizeOf(layout));
     this.canvas.setAttribute("role", "img");
     this.listen(choose);
   }
@@ -71,10 +73,17 @@ export class TensorView {
     this.view = centre(this.layout, element);
   }
 
-  /** Fetches what a scene needs, and draws it. Later calls win. */
+  /** Draws what is here once more, in the colours of now. */
+  repaint() {
+    if (this.scene?.solid) this.solid.paint();
+    else this.paint();
+  }
+
+  /** Fetches what a scene needs, and draws it. Later calls win; until then it does not count as drawn. */
   async draw(scene: Scene) {
     this.scene = scene;
     const mine = ++this.ticket;
+    delete this.canvas.dataset.drawn;
     if (!this.layout.count) return this.finish(scene);
     const { launch, program } = scene.data;
     const mark = scene.marks.find((one) => one.tensor === this.tensor.name);

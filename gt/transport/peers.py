@@ -3,10 +3,12 @@
 Every worker listens at an address of its own. What it is sent is sorted by exchange and sender, and taken
 when the worker comes to that exchange. Sending never waits; taking waits until what is expected has come, or
 until the sender is known to be gone. On one host, bytes that are many lie in shared memory, and only its name
-is sent.
+is sent. Over sockets they come in pieces, each of which is used as soon as it is there: what is computed from
+one overlaps with the way of the next, and a worker never holds all of what it is sent twice.
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import socket
@@ -16,11 +18,13 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 import numpy as np
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from gt import config
 from gt.errors import ProtocolError, WorkerError
 from gt.transport import protocol
 from gt.transport.connection import configure, endpoint
+from gt.transport.pieces import Landing, Piece
 from gt.transport.protocol import Member
 from gt.transport.shared_memory import SharedMemory, host
 
@@ -30,6 +34,18 @@ LOOK_SECONDS = 0.02
 
 SHARED = 1 << 15
 """From how many bytes on shared memory is faster than a socket."""
+
+PIECE = 1 << 22
+"""How many bytes at most go over a socket at once."""
+
+WAITING = 16
+"""How many messages of each sender may wait here; the rest waits there. A piece is two."""
+
+CUT_SECONDS = 3.0
+"""How long to wait for a worker whose connection was cut: what it had sent is lost, and more may come."""
+
+COPIED = 1 << 16
+"""Up to how many bytes it costs less to copy them than to see to it that they stay until they are sent."""
 
 OWED = 4
 """How many pieces of another worker's shared memory are kept until there is something else to send it."""
@@ -49,10 +65,14 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     size: int = 0
     returned: list[str] = []
     """The receiver's shared memory that is free again."""
+    offset: int = 0
+    """How many bytes went before these: what was lost on the way is noticed."""
+    last: bool = True
 
 
 _decode = msgspec.msgpack.Decoder(Parcel).decode
-Arrived = tuple[str | None, memoryview]
+Place = tuple[int, int, str]
+"""Exchange, round and the other worker."""
 
 
 def own_place(server: str, what: str = "peer") -> str:
@@ -76,7 +96,18 @@ class Peers:
         self._context = context or zmq.Context()
         self._own_context = context is None
         self._inbox = self._context.socket(zmq.PULL)
-        configure(self._inbox)
+        _configure(self._inbox)
+        self._inbox.rcvhwm = WAITING
+        self._inbox.rcvtimeo = int(LOOK_SECONDS * 1000)
+        # ZeroMQ drops a connection when there is no memory for what comes, and with it what has come.
+        within = bind.startswith("inproc:")
+        if not within:
+            _start_threads(self._context)
+        self._monitor = None if within else self._inbox.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._connections: dict[int, tuple[str, int]] = {}
+        """Whose connection each is: a worker, and when it came."""
+        self._cut: dict[str, tuple[int, float]] = {}
+        """Workers that are there though a connection of theirs has ended: which, and when."""
         self._inbox.bind(bind)
         self.address = str(self._inbox.getsockopt_string(zmq.LAST_ENDPOINT))
         self.token = secrets.token_hex(16)
@@ -89,9 +120,16 @@ class Peers:
         self._near: set[str] = set()
         """Those that see the same shared memory."""
         self._outboxes: dict[str, zmq.Socket] = {}
-        self._arrived: dict[tuple[int, int], dict[str, Arrived]] = {}
-        self._given_up: set[tuple[int, int, str]] = set()
+        self._arrived: dict[Place, list[Piece]] = {}
+        """What has come before its exchange."""
+        self._landings: dict[Place, Landing] = {}
+        """What the exchange at hand waits for."""
+        self._given_up: set[Place] = set()
         """What is not waited for any more, and may still come."""
+        self._sent: dict[Place, int] = {}
+        """How many bytes of what the exchange at hand sends are under way; -1 for all."""
+        self._taken: set[Place] = set()
+        """All of which the exchange at hand was sent."""
         self.bytes_sent = 0
         self.look: Callable[[], None] = lambda: None
         """Called while waiting: takes in news of who is there."""
@@ -128,94 +166,172 @@ class Peers:
 
     def _forget(self, name: str) -> None:
         """Somebody is gone: drop the way there, and the memory we shared."""
+        self._cut.pop(name, None)
         if name in self._outboxes:
             self._outboxes.pop(name).close(linger=0)
         if self._memory is not None:
             self._memory.forget(_key(name))
 
     def send(
-        self, to: str, number: int, round: int, array: np.ndarray | None, error: str | None = None
+        self,
+        to: str,
+        number: int,
+        round: int,
+        array: np.ndarray | None,
+        error: str | None = None,
+        last: bool = True,
     ) -> None:
-        """Send bytes, or that there are none. To somebody who is gone it is lost, and nobody minds."""
-        size, shared, data = 0, "", memoryview(b"")
-        if array is not None:
-            size = array.nbytes
-            if size >= SHARED and to in self._near and self._memory is not None:
-                with contextlib.suppress(OSError):  # it is full: the bytes go by the socket
-                    shared = self._memory.put(array, _key(to))
-            if not shared:
-                data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        if self._post(to, number, round, error, shared, size, data):
-            self.bytes_sent += size
+        """Send bytes, or that there are none; if these are not the last, more will follow.
+
+        To somebody who is gone it is lost, and nobody minds.
+        """
+        place = number, round, to
+        if array is None:
+            self._post(place, error, "", 0, memoryview(b""), 0, True)
+            self._sent[place] = -1
+        else:
+            offset = self._sent.get(place, 0)
+            self._send(place, array, offset, last)
+            self._sent[place] = -1 if last else offset + array.nbytes
+
+    def _send(self, place: Place, array: np.ndarray, offset: int, last: bool) -> None:
+        to, size = place[2], array.nbytes
+        self.bytes_sent += size if to in self.members else 0
+        if size >= SHARED and to in self._near and self._memory is not None:
+            with contextlib.suppress(OSError):  # it is full: the bytes go by the socket
+                shared = self._memory.put(array, _key(to))
+                self._post(place, None, shared, size, memoryview(b""), offset, last)
+                return
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        for start in range(0, max(1, size), PIECE):
+            stop = min(size, start + PIECE)
+            self._post(place, None, "", 0, data[start:stop], offset + start, last and stop == size)
+
+    def has_sent(self, to: str, number: int, round: int) -> bool:
+        """Whether the exchange at hand has sent all of this already."""
+        return self._sent.get((number, round, to)) == -1
 
     def settle(self) -> None:
-        """Give back shared memory that is used up: with what is sent next, or now if that is much."""
+        """An exchange is over. Give back shared memory that is used up: with what is sent next, or now if
+        that is much."""
+        self._sent.clear()
+        self._taken.clear()
+        self._landings.clear()
         if self._memory is None:
             return
         for name in self._near:
             if self._memory.owes(_key(name)) > OWED:
-                self._post(name, -1, 0, None, "", 0, memoryview(b""))
+                self._post((-1, 0, name), None, "", 0, memoryview(b""), 0, True)
 
     def _post(
-        self, to: str, number: int, round: int, error: str | None, shared: str, size: int, data: memoryview
-    ) -> bool:
+        self,
+        place: Place,
+        error: str | None,
+        shared: str,
+        size: int,
+        data: memoryview,
+        offset: int,
+        last: bool,
+    ) -> None:
+        number, round, to = place
         member = self.members.get(to)
         if member is None:
-            return False
+            return
         outbox = self._outboxes.get(to)
         if outbox is None:
             outbox = self._outboxes[to] = self._context.socket(zmq.PUSH)
-            configure(outbox)
+            _configure(outbox)
             outbox.connect(member.address)
+            if number >= 0:  # so that they know whose connection it is, should nothing else get through
+                self._post((-1, 0, to), None, "", 0, memoryview(b""), 0, True)
         returned = self._memory.done_with(_key(to)) if self._memory is not None else []
-        parcel = Parcel(member.token, number, round, self.name, error, shared, size, returned)
+        parcel = Parcel(member.token, number, round, self.name, error, shared, size, returned, offset, last)
         try:
-            outbox.send_multipart([protocol.encode(parcel), data], zmq.NOBLOCK, copy=False)
-        except zmq.ZMQError:
-            return False
-        return True
+            outbox.send(protocol.encode(parcel), zmq.NOBLOCK | zmq.SNDMORE)
+            try:
+                outbox.send(data, zmq.NOBLOCK, copy=len(data) < COPIED)
+            except BaseException:
+                outbox.send(b"", zmq.NOBLOCK)  # or what is sent next would count as these bytes
+                raise
+        except zmq.ZMQError as failed:
+            if failed.errno == errno.ENOMEM:
+                raise MemoryError(f"there is no memory to send something to {to}") from None
 
     def _is_gone(self, name: str, epoch: int) -> bool:
         """Whether the worker that had this name in that epoch is gone; another may have it now."""
         return name not in self.members or self._since[name] > epoch
 
-    def take(self, number: int, round: int, senders: Collection[str], epoch: int) -> dict[str, Arrived]:
-        """What these workers sent for an exchange. Raises if one of them is gone, or takes too long."""
-        looked = time.monotonic()
-        deadline = looked + config.timeout()
-        place = number, round
+    def take(self, number: int, landings: Mapping[tuple[int, str], Landing], epoch: int) -> None:
+        """Have what workers send for an exchange, by round and sender, go where it belongs as it arrives.
+
+        Raises if one of them sends an error, is gone, or takes too long.
+        """
+        begun = looked = time.monotonic()
+        deadline = begun + config.timeout()
+        self._landings = {(number, *place): landing for place, landing in landings.items()}
+        for place in list(self._landings):
+            pieces = self._arrived.pop(place, [])
+            if pieces and pieces[-1].last:
+                self._taken.add(place)
+            for piece in pieces:
+                self._land(place, piece)
         self._sort()
-        while True:
-            arrived = self._arrived.get(place, {})
-            missing = [sender for sender in senders if sender not in arrived]
-            if not missing:
-                return self._arrived.pop(place, {})
-            gone = [sender for sender in missing if self._is_gone(sender, epoch)]
-            if gone or time.monotonic() > deadline:
-                self._given_up.update((*place, sender) for sender in missing)
-                self._arrived.pop(place, None)
+        while self._landings:
+            gone = [sender for _, _, sender in self._landings if self._is_gone(sender, epoch)]
+            if gone:
                 raise WorkerError(
                     f"{gone[0]} is gone, and its tensors with it: it was lost in the middle of an exchange"
-                    if gone
-                    else f"{missing[0]} sent nothing for {config.timeout():g} s (GT_TIMEOUT)"
                 )
-            if self._inbox.poll(int(LOOK_SECONDS * 1000)):
-                self._sort()
+            if time.monotonic() > deadline:
+                missing = next(iter(self._landings))[2]
+                raise WorkerError(f"{missing} sent nothing for {config.timeout():g} s (GT_TIMEOUT)")
+            self._sort(wait=True)
             if time.monotonic() - looked > LOOK_SECONDS:
                 self.look()
                 looked = time.monotonic()
+                self._notice_cuts(begun)
 
-    def give_up(self, number: int, senders: Collection[str]) -> None:
-        """Do not wait for an exchange any more; what still comes for it is dropped."""
-        for round in (0, 1):
-            arrived = self._arrived.pop((number, round), {})
-            others = [sender for sender in senders if sender != self.name and sender not in arrived]
-            self._given_up.update((number, round, sender) for sender in others)
+    def _notice_cuts(self, begun: float) -> None:
+        """Raise if something that is waited for was lost."""
+        now = time.monotonic()
+        while self._monitor is not None and self._monitor.poll(0):
+            connection = int(recv_monitor_message(self._monitor)["value"])
+            name, since = self._connections.pop(connection, ("", 0))
+            if name in self.members and self._since[name] == since:
+                self._cut[name] = connection, now
+        for _, _, sender in self._landings:
+            if sender in self._cut and now - max(begun, self._cut[sender][1]) > CUT_SECONDS:
+                raise WorkerError(
+                    f"some of what {sender} sent to {self.name} was lost on the way: the connection was cut. "
+                    f"{self.name} may have had too little memory for it. Free tensors, or use more workers"
+                )
 
-    def _sort(self) -> None:
+    def _land(self, place: Place, piece: Piece) -> None:
+        landing = self._landings[place]
+        if piece.last:
+            self._taken.add(place)
+        landing.take(piece, place[2])
+        if landing.done:
+            del self._landings[place]
+
+    def give_up(self, number: int, round: int, senders: Collection[str]) -> None:
+        """Do not wait for these any more; what still comes of them is dropped."""
+        for sender in senders:
+            place = number, round, sender
+            self._landings.pop(place, None)
+            arrived = self._arrived.pop(place, [])
+            if place not in self._taken and not (arrived and arrived[-1].last):
+                self._given_up.add(place)
+
+    def _sort(self, wait: bool = False) -> None:
         """Sort what has arrived. What shows no token, or makes no sense, is dropped."""
-        while self._inbox.getsockopt(zmq.EVENTS) & zmq.POLLIN:  # type: ignore[operator] - a number
-            parts = self._inbox.recv_multipart(copy=False)
+        while True:
+            try:
+                # Waits a moment: LOOK_SECONDS.
+                parts = self._inbox.recv_multipart(0 if wait else zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            wait = False
             try:
                 parcel = _decode(parts[0].buffer)
             except msgspec.DecodeError:
@@ -224,6 +340,8 @@ class Peers:
                 continue
             if self._memory is not None:
                 self._memory.take_back(parcel.returned)
+            connection = _connection(parts[0])
+            self._connections[connection] = parcel.sender, self._since.get(parcel.sender, 0)
             place = parcel.number, parcel.round, parcel.sender
             if parcel.number < 0:
                 continue
@@ -232,11 +350,18 @@ class Peers:
                 # Also if nobody waits for it any more: to have had it is how it is given back.
                 error, data = self._shared(parcel)
             if place in self._given_up:
-                self._given_up.discard(place)
+                if parcel.last or error is not None:
+                    self._given_up.discard(place)
                 continue
-            self._arrived.setdefault(place[:2], {})[parcel.sender] = error, data
+            piece = Piece(error, data, parcel.offset, parcel.last)
+            if place in self._landings:
+                self._land(place, piece)
+                if piece.last and self._cut and connection != self._cut.get(parcel.sender, (connection,))[0]:
+                    del self._cut[parcel.sender]  # all of this came by another: it has recovered
+            else:
+                self._arrived.setdefault(place, []).append(piece)
 
-    def _shared(self, parcel: Parcel) -> Arrived:
+    def _shared(self, parcel: Parcel) -> tuple[str | None, memoryview]:
         try:
             if self._memory is None:
                 raise ProtocolError("this worker has no shared memory")
@@ -248,9 +373,37 @@ class Peers:
         """Leave."""
         for outbox in self._outboxes.values():
             outbox.close(linger=0)
+        if self._monitor is not None:
+            self._inbox.disable_monitor()
+            self._monitor.close(linger=0)
         self._inbox.close(linger=0)
         if self._own_context:
             self._context.term()
+
+
+def _start_threads(context: zmq.Context) -> None:
+    """Have ZeroMQ start all the threads it needs, by sending something: without memory it could not later,
+    and would end the process."""
+    with context.socket(zmq.PULL) as inbox, context.socket(zmq.PUSH) as outbox:
+        inbox.bind("inproc://start")
+        outbox.connect("inproc://start")
+        outbox.send(bytearray(COPIED), copy=False, track=True)
+        inbox.recv(copy=False)
+
+
+def _connection(frame: zmq.Frame) -> int:
+    """Which connection it came by; -1 within a process."""
+    try:
+        return int(frame.get(zmq.SRCFD))
+    except (zmq.ZMQError, ValueError, TypeError):
+        return -1
+
+
+def _configure(socket: zmq.Socket) -> None:
+    configure(socket)
+    # A worker that computes for long takes nothing in, heartbeats included; the dispatcher says who is gone.
+    socket.heartbeat_ivl = 0
+    socket.tcp_keepalive = 1
 
 
 def _key(name: str) -> str:

@@ -4,25 +4,25 @@ Each worker works out from the two placements what it has to send and what it wi
 input has failed sends that instead: whoever waits for it learns why, and nobody waits in vain.
 """
 
+import itertools
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
 from gt.errors import WorkerError
 from gt.transport.arrays import numpy_dtype
-from gt.transport.layouts import Box, Partial, even
+from gt.transport.layouts import Partial, Placement, even
+from gt.transport.pieces import Landing
 from gt.transport.protocol import Exchange
+from gt.worker.landing import Total, into
+from gt.worker.memory import explain, is_out_of_memory
 
 if TYPE_CHECKING:
-    from gt.transport.peers import Arrived, Peers
+    from gt.transport.peers import Peers
 
 IN_PARTS = 1 << 15
 """From how many bytes on an AllReduce is done in parts: each worker adds up one, and gives it to all."""
-
-HALF = ("float16", "bfloat16")
-REDUCE: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
 def exchange(order: Exchange, own: np.ndarray | None, error: str | None, peers: "Peers") -> np.ndarray | None:
@@ -32,23 +32,48 @@ def exchange(order: Exchange, own: np.ndarray | None, error: str | None, peers: 
             return _all_reduce(order, own, error, peers)
         _give(order, own, error, peers)
         return _have(order, own, error, peers)
-    except WorkerError:
-        raise
     except Exception as failed:
-        # Others wait for what could not be sent; and what they sent is not waited for any more.
-        poison(order, f"{order.kind} failed on {peers.name}: {type(failed).__name__}: {failed}", peers)
-        peers.give_up(order.number, order.source.workers)
+        poison(order, _said(order, failed, peers), peers)
         raise
     finally:
         peers.settle()
 
 
 def poison(order: Exchange, error: str, peers: "Peers") -> None:
-    """Say to all who will wait for this worker that it has nothing to give."""
+    """Say to all who still wait for this worker that it has nothing to give, and wait for nobody."""
     for round in (0, 1) if _in_parts(order) else (0,):
-        for name in order.target.workers:
-            if name != peers.name:
+        for name in _receivers(order, peers.name):
+            if not peers.has_sent(name, order.number, round):
                 peers.send(name, order.number, round, None, error)
+        peers.give_up(order.number, round, _senders(order, peers.name))
+
+
+def _said(order: Exchange, failed: Exception, peers: "Peers") -> str:
+    """What the others are told of a failure; one that another has told of already is passed on."""
+    if isinstance(failed, WorkerError):
+        return str(failed)
+    cause = explain(failed) if is_out_of_memory(failed) else f"{type(failed).__name__}: {failed}"
+    return f"{order.kind} failed on {peers.name}: {cause}"
+
+
+def _receivers(order: Exchange, giver: str) -> list[str]:
+    """Who waits for a worker."""
+    if giver not in order.source.workers:
+        return []
+    me = order.source.workers.index(giver)
+    return [
+        name
+        for index, name in enumerate(order.target.workers)
+        if name != giver and me in _sources(order, index, name)
+    ]
+
+
+def _senders(order: Exchange, taker: str) -> list[str]:
+    """Whom a worker waits for."""
+    if taker not in order.target.workers:
+        return []
+    numbers = _sources(order, order.target.workers.index(taker), taker)
+    return [order.source.workers[number] for number in numbers if order.source.workers[number] != taker]
 
 
 def _sources(order: Exchange, index: int, worker: str) -> list[int]:
@@ -90,49 +115,28 @@ def _have(order: Exchange, own: np.ndarray | None, error: str | None, peers: "Pe
     index = target.workers.index(peers.name)
     wants = target.box(index, shape)
     numbers = _sources(order, index, peers.name)
-    others = [source.workers[number] for number in numbers if source.workers[number] != peers.name]
-    arrived = peers.take(order.number, 0, others, order.epoch)
-    pieces: list[tuple[Box, np.ndarray]] = []
-    for number in numbers:
+    result = np.empty(wants.shape, numpy_dtype(order.dtype))
+    total = Total(result.reshape(-1), len(numbers), source.layout.op) if _is_terms(source) else None
+    landings: dict[tuple[int, str], Landing] = {}
+    for place, number in enumerate(numbers):
         name, held = source.workers[number], source.box(number, shape)
         box = held.overlap(wants)
-        if name == peers.name:
-            if own is None:
-                raise WorkerError(error or "there is nothing to send")
-            pieces.append((box, own[box.within(held)]))
+        part = result[(*box.within(wants), ...)]  # also of a single number: not the number, its place
+        if name != peers.name:
+            land = total.term(place) if total is not None else into(part)
+            landings[0, name] = Landing(part.nbytes, land)
+        elif own is None:
+            raise WorkerError(error or "there is nothing to send")
+        elif total is not None:
+            total.add(place, np.ascontiguousarray(own[box.within(held)]).reshape(-1))
         else:
-            pieces.append((box, _array(arrived[name], box.shape, order.dtype)))
-    if isinstance(source.layout, Partial):
-        return _combined([piece for _, piece in pieces], source.layout.op, order.dtype)
-    result = np.empty(wants.shape, numpy_dtype(order.dtype))
-    for box, piece in pieces:
-        result[box.within(wants)] = piece
+            part[...] = own[box.within(held)]
+    peers.take(order.number, landings, order.epoch)
     return result
 
 
-def _array(arrived: "Arrived", shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    error, data = arrived
-    if error is not None:
-        raise WorkerError(error)
-    return np.frombuffer(data, numpy_dtype(dtype)).reshape(shape)
-
-
-def _combined(terms: list[np.ndarray], op: str, dtype: str) -> np.ndarray:
-    """Terms to their sum, maximum or minimum: in the order of the workers, so that all get the same."""
-    reduce = REDUCE[op]
-    if dtype in HALF and op == "sum":
-        total = np.zeros(terms[0].shape, np.float32)
-        for term in terms:
-            total += term.astype(np.float32)
-        return total.astype(terms[0].dtype)
-    first, *others = terms
-    if not others:
-        return np.array(first)
-    result = np.empty(first.shape, first.dtype)
-    with np.errstate(all="ignore"):
-        for number, term in enumerate(others):
-            reduce(result if number else first, term, out=result)
-    return result
+def _is_terms(source: Placement) -> TypeGuard[Any]:
+    return isinstance(source.layout, Partial)
 
 
 # --- AllReduce in parts ---
@@ -144,37 +148,30 @@ def _in_parts(order: Exchange) -> bool:
 
 
 def _all_reduce(order: Exchange, own: np.ndarray | None, error: str | None, peers: "Peers") -> np.ndarray:
-    workers: tuple[str, ...] = order.source.workers
-    me, count = workers.index(peers.name), math.prod(order.shape)
-    sizes = even(count, len(workers))
-    ends = np.cumsum([0, *sizes])
-    flat = None if own is None else np.ascontiguousarray(own).reshape(-1)
-    others = [name for name in workers if name != peers.name]
-    for index, name in enumerate(workers):
-        if name != peers.name:
-            part = None if flat is None else flat[ends[index] : ends[index + 1]]
-            peers.send(name, order.number, 0, part, error if flat is None else None)
-    total, trouble = None, error
-    try:
-        arrived = peers.take(order.number, 0, others, order.epoch)
-        if flat is not None:
-            terms = [
-                flat[ends[me] : ends[me + 1]]
-                if name == peers.name
-                else _array(arrived[name], (sizes[me],), order.dtype)
-                for name in workers
-            ]
-            layout: Any = order.source.layout
-            total = _combined(terms, layout.op, order.dtype)
-    except (WorkerError, MemoryError) as failed:
-        trouble = str(failed)
-    for name in others:
-        peers.send(name, order.number, 1, total, trouble if total is None else None)
-    second = peers.take(order.number, 1, others, order.epoch)
-    if total is None:
-        raise WorkerError(trouble or "there is nothing to send")
-    result = np.empty(count, numpy_dtype(order.dtype))
-    for index, name in enumerate(workers):
-        part = total if name == peers.name else _array(second[name], (sizes[index],), order.dtype)
-        result[ends[index] : ends[index + 1]] = part
+    """Each worker adds up one part, and sends what it has of the sum to all while it adds up the rest."""
+    if own is None:
+        raise WorkerError(error or "there is nothing to send")
+    workers, layout = order.source.workers, cast(Partial, order.source.layout)
+    me, flat = workers.index(peers.name), np.ascontiguousarray(own).reshape(-1)
+    ends = np.cumsum([0, *even(flat.size, len(workers))])
+    parts = [slice(*pair) for pair in itertools.pairwise(ends)]
+    result = np.empty(flat.size, numpy_dtype(order.dtype))
+    others = [(index, name) for index, name in enumerate(workers) if name != peers.name]
+    mine = result[parts[me]]
+
+    def give(start: int, stop: int) -> None:
+        for _, name in others:
+            peers.send(name, order.number, 1, mine[start:stop], last=stop == mine.size)
+
+    for index, name in others:
+        peers.send(name, order.number, 0, flat[parts[index]])
+    total = Total(mine, len(workers), layout.op, give)
+    total.add(me, flat[parts[me]])
+    if not mine.size:
+        give(0, 0)
+    landings = {(0, name): Landing(mine.nbytes, total.term(index)) for index, name in others}
+    for index, name in others:
+        part = result[parts[index]]
+        landings[1, name] = Landing(part.nbytes, into(part))
+    peers.take(order.number, landings, order.epoch)
     return result.reshape(order.shape)

@@ -337,24 +337,35 @@ class PageServer:
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         # Untyped: its loop, which `stop` has to reach, is not in waitress's types.
         self._left: dict[int, Any] = {}
+        self._ending = threading.Lock()
+        self._ended = False
         self._server: Any = create_server(create_app(tape_path, token), sockets=[listener], threads=8)
 
     def run(self) -> None:
         """Answer requests until `stop` is called from another thread, or Ctrl-C is pressed."""
         self._server.run()
-        self._server.task_dispatcher.shutdown()
-        wasyncore.close_all(self._left)
-        self._server.close()
+        threads = self._server.task_dispatcher
+        threads.shutdown()
+        with self._ending:
+            self._ended = True
+            self._left |= self._server._map  # after Ctrl-C all is still in the loop
+            if threads.threads:
+                # Who still computes wakes the loop when it is done: the pipe must not be another's by then.
+                self._left.pop(self._server.trigger._fileno, None)
+            wasyncore.close_all(self._left)
 
     def stop(self) -> None:
-        """Make `run` return. May be called from any thread."""
+        """Make `run` return. May be called from any thread, more than once, and after the end."""
 
         def leave() -> None:
             # The loop ends once nothing is in it. Threads still use what was: `run` closes it after them.
             self._left.update(self._server._map)
             self._server._map.clear()
 
-        self._server.trigger.pull_trigger(leave)
+        # Once `leave` is known the loop may end any moment: what wakes it must stay open until it did.
+        with self._ending:
+            if not self._ended:
+                self._server.trigger.pull_trigger(leave)
 
 
 def _name() -> str:

@@ -42,6 +42,7 @@ let selected: Span | undefined;
 let boxes: Box[] = [];
 let following: ReturnType<typeof setInterval> | undefined;
 let built = false;
+let asking: Promise<boolean> | undefined;
 
 /** Shows the tape; without one, what to do. */
 export async function showCluster(hasTape: boolean) {
@@ -65,13 +66,21 @@ export async function showCluster(hasTape: boolean) {
   if (live && !following) toggleFollow(follow);
 }
 
-/** Fetches what was written since; true if there was something. */
-async function fetchMore(): Promise<boolean> {
+/** Fetches what was written since; true if there was something. Who asks meanwhile waits for the same answer. */
+function fetchMore(): Promise<boolean> {
+  // Two answers from the same place on would be the same lines twice.
+  asking ??= fetchSlice().finally(() => {
+    asking = undefined;
+  });
+  return asking;
+}
+
+async function fetchSlice(): Promise<boolean> {
   const slice = await api.tape(end);
   // A log that became shorter is a new one.
   if (end !== undefined && slice.size < end) {
     [text, end] = ["", undefined];
-    return fetchMore();
+    return fetchSlice();
   }
   cut ||= end === undefined && slice.start > 0;
   cut ||= text.length + slice.text.length > MOST_TEXT;
@@ -143,6 +152,7 @@ function toggleFollow(button: HTMLElement) {
   following = undefined;
   if (!on) return;
   following = setInterval(async () => {
+    if (asking) return;
     try {
       if (await fetchMore()) read(false);
     } catch (error) {
