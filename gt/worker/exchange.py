@@ -6,13 +6,13 @@ input has failed sends that instead: whoever waits for it learns why, and nobody
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from gt.errors import WorkerError
 from gt.transport.arrays import numpy_dtype
-from gt.transport.layouts import Partial, Placement, even
+from gt.transport.layouts import Partial, even
 from gt.transport.pieces import Landing
 from gt.transport.protocol import Exchange
 from gt.worker.landing import Total, into
@@ -116,7 +116,9 @@ def _have(order: Exchange, own: np.ndarray | None, error: str | None, peers: "Pe
     wants = target.box(index, shape)
     numbers = _sources(order, index, peers.name)
     result = np.empty(wants.shape, numpy_dtype(order.dtype))
-    total = Total(result.reshape(-1), len(numbers), source.layout.op) if _is_terms(source) else None
+    total = None
+    if isinstance(source.layout, Partial):
+        total = Total(result.reshape(-1), len(numbers), source.layout.op)
     landings: dict[tuple[int, str], Landing] = {}
     for place, number in enumerate(numbers):
         name, held = source.workers[number], source.box(number, shape)
@@ -133,10 +135,6 @@ def _have(order: Exchange, own: np.ndarray | None, error: str | None, peers: "Pe
             part[...] = own[box.within(held)]
     peers.take(order.number, landings, order.epoch)
     return result
-
-
-def _is_terms(source: Placement) -> TypeGuard[Any]:
-    return isinstance(source.layout, Partial)
 
 
 # --- AllReduce in parts ---
