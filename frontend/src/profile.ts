@@ -18,7 +18,7 @@ export async function showProfile(data: ProgramData, actions: Actions) {
   delete byId("profile-parts").dataset.launch;
   const [{ analysis }, profile] = await Promise.all([api.traffic(launch.id), api.profile(launch.id)]);
   const report = profile.report;
-  const facts = report ? summary(report) : profile.chip ? [] : [notProfiled()];
+  const facts = report ? summary(report, profile.chip) : profile.chip ? [] : [notProfiled()];
   byId("profile-summary").replaceChildren(...facts);
   byId("profile-parts").replaceChildren(
     ...(report ? [roofPanel(profile), findings(report, actions)] : []),
@@ -38,15 +38,17 @@ function notProfiled(): HTMLElement {
   );
 }
 
-function summary(report: KernelReport): HTMLElement[] {
+function summary(report: KernelReport, chip: ChipReport | null): HTMLElement[] {
   const { roofline: roof } = report;
+  // A chip's busiest engine may need longer than its memory and its arithmetic as a whole.
+  const closer = chip && chip.seconds > roof.seconds ? chip : null;
   const facts: [string, string][] = [
     ["loaded", formatBytes(report.loaded)],
     ["stored", formatBytes(report.stored)],
     ["arithmetic", `${formatShort(report.flops)} flop`],
     ["intensity", `${formatShort(roof.intensity)} flop/B`],
-    [`at best on ${roof.device}`, formatSeconds(roof.seconds)],
-    ["bound by", roof.bound],
+    [`at best on ${roof.device}`, formatSeconds(closer?.seconds ?? roof.seconds)],
+    ["bound by", closer ? `the ${closer.bound} engine` : roof.bound],
     [
       "programs",
       report.ran === report.programs
