@@ -1,10 +1,11 @@
 """Training in GT beside the same training in eager PyTorch, once hot paths are compiled; one thread each."""
 
+import contextlib
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -178,19 +179,84 @@ def gt_hotpath_detect() -> tuple[Job, Job]:
 @benchmark(GPT + "before anything is compiled", "the same without hot paths", cost_at_most(1.1))
 def gt_hotpath_overhead() -> tuple[Job, Job]:
     import gt
+
+    return _on_and_off(lambda: _job(gpt(gt), 50))
+
+
+@benchmark("5,000 small ops that never repeat", "the same without hot paths", cost_at_most(1.1))
+def gt_hotpath_unrepeated() -> tuple[Job, Job]:
+    import gt
+
+    rng = np.random.default_rng(0)
+    ops = [gt.tanh, gt.exp, gt.sqrt, lambda x: x + 1, lambda x: x * x, lambda x: x[1:], lambda x: x.sum()]
+    choices = rng.integers(0, len(ops), 5000)
+
+    def program() -> object:
+        rng.shuffle(choices)
+        values = [gt.ones(9)]
+        for choice in choices:
+            x = values[-1]
+            values.append(ops[choice](x if x.shape and x.shape[0] > 1 else values[0]))
+        return values[-1].sum().item()
+
+    return _on_and_off(lambda: program)
+
+
+@benchmark(
+    "the first 30 training steps of the GPT, the compiler at work beside them, nothing compiled before",
+    "the same without hot paths",
+    cost_at_most(1.1),
+)
+def gt_hotpath_first_steps() -> tuple[Job, Job]:
+    import gt
+
+    _one_thread()
+
+    def first(auto: str) -> Job:
+        def job() -> object:
+            os.environ |= {"GT_AUTO_COMPILE": auto}
+            with tempfile.TemporaryDirectory(prefix="gt-cache-") as cache:
+                os.environ["GT_CACHE_DIR"] = cache
+                with _client() as server:
+                    loss = _job(gpt(gt), 30)()
+                    server.worker.hot_paths.compiler.close()
+            return loss
+
+        return job
+
+    afterwards(lambda: os.environ.pop("GT_AUTO_COMPILE", None))
+    return first("1"), first("0")
+
+
+@contextlib.contextmanager
+def _client() -> Iterator[Any]:
+    """A server in this process, which `gt.*` uses."""
     from gt.client import Client, session
     from gt.server.local import LocalConnection, LocalServer
+
+    server = LocalServer()
+    client = Client(LocalConnection(server))
+    before, session._current = session._current, client
+    try:
+        yield server
+    finally:
+        client.close()
+        session._current = before
+
+
+def _on_and_off(make: Callable[[], Job]) -> tuple[Job, Job]:
+    """A job with hot paths, which are found and never compiled, and without."""
+    from gt.client import session
 
     _one_thread()
     jobs = []
     for auto in ("1", "0"):
         os.environ |= {"GT_AUTO_COMPILE": auto, "GT_COMPILE_AFTER": "1000"}
-        client = Client(LocalConnection(LocalServer()))
-        afterwards(client.close)
-        session._current = client
-        jobs.append((client, _job(gpt(gt), 50)))
+        stack = contextlib.ExitStack()
+        stack.enter_context(_client())
+        afterwards(stack.close)
+        jobs.append((session._current, make()))
     afterwards(lambda: os.environ.pop("GT_AUTO_COMPILE", None))
-    afterwards(lambda: setattr(session, "_current", None))
 
     def using(client: Any, job: Job) -> Job:
         def run() -> object:
