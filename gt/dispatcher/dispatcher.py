@@ -467,7 +467,11 @@ class Dispatcher:
             "queued_batches": sum(len(session.queue) for session in self.sessions.values()),
             "epoch": self.epoch,
         }
-        spread = {s.name: s.sharding.get_stats() for s in self.sessions.values() if s.sharding is not None}
+        spread = {
+            s.name: s.sharding.get_stats() | s.repeats.get_stats()
+            for s in self.sessions.values()
+            if s.sharding is not None and s.repeats is not None
+        }
         if spread:
             stats["sharding"] = spread
         if self.modifiers:

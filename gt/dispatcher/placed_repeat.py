@@ -152,6 +152,7 @@ class PlacedRepeat:
                 handle.origin = Op(result, steps[origin].op, (), repeat.attrs(origin), sites[origin])
         for worker, load in self.loads.items():
             sharding.loads[worker] += load
+        sharding.signals.clear()  # they were about this repeat's tensors
         sharding.home = self.home
         sharding.tally.add(self.tally)
         if self.laid:

@@ -51,6 +51,11 @@ class PlacedRepeats:
         """How many ops they have."""
         self._mesh: tuple[Any, ...] = ()
         """The workers that all this is about."""
+        self._again = self._one_by_one = 0
+
+    def get_stats(self) -> dict[str, int]:
+        """How many repeats were placed as they had been before, and how many op by op."""
+        return {"repeats_placed_again": self._again, "repeats_placed_op_by_op": self._one_by_one}
 
     def place(self, session: Session, instructions: Sequence[Any]) -> list[Any]:
         """What workers have to do for a client's instructions, and which."""
@@ -65,6 +70,18 @@ class PlacedRepeats:
         return out
 
     def _place(self, session: Session, repeat: Repeat) -> list[Any]:
+        placed = self._as_before(repeat)
+        if isinstance(placed, list):
+            self._again += 1
+            return placed
+        self._one_by_one += 1
+        if placed is None:
+            return place(session, self._sharding, repeat.expanded())
+        return self._write_down(session, repeat, *placed)
+
+    def _as_before(self, repeat: Repeat) -> list[Any] | tuple[_Known, Any, Snapshot] | None:
+        """Place a repeat as it was before. If there is nothing like it: what it takes to write it down, if
+        that is worth it."""
         sharding = self._sharding
         mesh = sharding.epoch, sharding.workers
         if mesh != self._mesh:
@@ -80,14 +97,14 @@ class PlacedRepeats:
             if found is not None:
                 return found.again(repeat, sharding, tensors, handles)
         except Unforeseen:
-            return place(session, sharding, repeat.expanded())
+            return None
         if key not in known.seen:
             # What never comes this way again is not worth writing down.
             if len(known.seen) >= MOST_SEEN:
                 known.seen.clear()
             known.seen.add(key)
-            return place(session, sharding, repeat.expanded())
-        return self._write_down(session, repeat, known, key, Snapshot(sharding, tensors, handles))
+            return None
+        return known, key, Snapshot(sharding, tensors, handles)
 
     def _count(self, ops: int) -> None:
         self._ops += ops
@@ -127,7 +144,7 @@ class PlacedRepeats:
         if (
             len(place_of) < len(inputs)
             or len(made) < len(repeat.results)
-            or sharding.has_signals
+            or not made.issuperset(sharding.signals)
             or not made.isdisjoint(sharding.lost)
         ):
             raise Unforeseen
@@ -141,7 +158,16 @@ class PlacedRepeats:
             kind = repr(attrs) if n in known.lowered else kind_of(attrs)
             if kind != known.kinds.get(n):
                 changed.append((n, kind))
-        key = tuple(repeat.kept), tuple(freed), tuple(alike), sharding.home, tuple(changed)
+        number = repeat.results.index
+        signals = [(number(tensor), repr(s.layout), s.workers) for tensor, s in sharding.signals.items()]
+        key = (
+            tuple(repeat.kept),
+            tuple(freed),
+            tuple(alike),
+            sharding.home,
+            tuple(changed),
+            tuple(signals),
+        )
         return tensors, handles, key
 
     def _alike(self, tensor: int, tensors: list[int], handles: list[TensorHandle]) -> Any:

@@ -6,14 +6,19 @@ from typing import Any
 
 from gt.dispatcher.notes import Notes, Rule
 from gt.dispatcher.placed_repeat import Facts, Made, More, PlacedRepeat, Unforeseen, Versions
+from gt.dispatcher.planning import nbytes
 from gt.dispatcher.sharding_modifier import ShardingStreamModifier
 from gt.dispatcher.stretches import SHORTEST, Between, OpenStretch, Stretch
 from gt.dispatcher.tensor_handle import TensorHandle
+from gt.ops import Spec
 from gt.transport.layouts import Placement
 from gt.transport.modifiers import BLOCK, fresh_id
 from gt.transport.protocol import Exchange, Op, Placed, ShardOp
 from gt.transport.repeats import Repeat
 from gt.transport.sequences import LONGEST
+
+MOST_EARLY = 1 << 24
+"""How many bytes exchanges may bring a worker before the stretch in which they are needed begins."""
 
 
 class Snapshot:
@@ -61,7 +66,7 @@ class Writer:
     def write(self, placed: Sequence[Placed]) -> PlacedRepeat:
         """What was placed, written down. Raises Unforeseen if it cannot be."""
         before, sharding = self._before, self._before.sharding
-        if set(sharding.lost) != before.lost or sharding.has_signals:
+        if set(sharding.lost) != before.lost or sharding.signals:
             raise Unforeseen
         self._write_stream(placed)
         gone, more = self._outside()
@@ -101,14 +106,27 @@ class Writer:
         for workers, each in placed:
             first: Any = each[0]
             if isinstance(first, Exchange | ShardOp):
-                self._close(workers)
+                tensor, result = self._place(first.tensor), self._place(first.result)
+                self._close([one for one in workers if self._waits(one, first, tensor)])
                 found = [one for one in each if isinstance(one, Exchange | ShardOp)]
-                place = self._place(first.tensor), self._place(first.result)
-                self._items.append(Between(workers, tuple(found), *place))
+                self._items.append(Between(workers, tuple(found), tensor, result))
                 continue
             for worker, one in zip(workers, each, strict=True):
                 self._write(worker, one)
         self._close(tuple(self._opened))
+
+    def _waits(self, worker: str, between: Exchange | ShardOp, tensor: int) -> bool:
+        """Whether what comes between stretches has to wait for the one that this worker is at.
+
+        If that does not make what is exchanged, the exchange goes first, and the stretch goes on after it:
+        so all gradients are summed one after the other, and then all parameters are updated in one stretch.
+        """
+        opened = self._opened.get(worker)
+        if opened is None or opened.makes(tensor):
+            return True
+        if isinstance(between, Exchange):
+            opened.early += nbytes(Spec(between.shape, between.dtype))
+        return opened.early > MOST_EARLY
 
     def _write(self, worker: str, one: Any) -> None:
         opened = self._opened.get(worker)

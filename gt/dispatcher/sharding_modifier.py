@@ -84,7 +84,8 @@ class ShardingStreamModifier:
         self.lost: dict[int, str] = {}
         """Tensors that are gone, and why."""
         self._laid: deque[tuple[int, TensorHandle] | LaidAgain] = deque(maxlen=MOST_LAID)
-        self._signals: dict[int, Signal] = {}
+        self.signals: dict[int, Signal] = {}
+        """How tensors shall lie that are not there yet."""
         self._plans: dict[Any, Plan] = {}
         self._keys: dict[Any, int] = {}
         self.tally = Tally()
@@ -108,7 +109,7 @@ class ShardingStreamModifier:
         elif kind is CreateTensor or kind is Upload:
             yield from self._upload(cmd)
         elif kind is Signal:
-            self._signals[cmd.tensor] = cmd
+            self.signals[cmd.tensor] = cmd
         elif kind is Lost:
             self.lost.update(dict.fromkeys(cmd.tensors, cmd.error))
         elif kind is Boundary:
@@ -154,11 +155,6 @@ class ShardingStreamModifier:
         found = [one if isinstance(one, LaidAgain) else Laid(one[0], *_lies(one[1])) for one in self._laid]
         self._laid.clear()
         return found
-
-    @property
-    def has_signals(self) -> bool:
-        """Whether the user has said how a tensor shall lie that is not there yet."""
-        return bool(self._signals)
 
     def lay_again(self, laid: LaidAgain) -> None:
         """Tensors lie, from now on, as others did before."""
@@ -220,7 +216,7 @@ class ShardingStreamModifier:
         lowered = lower(cmd, [self.tensor_sharded[tensor] for tensor in cmd.inputs])
         if lowered is not None:
             if signal is not None:
-                self._signals[cmd.result] = signal
+                self.signals[cmd.result] = signal
             for one in lowered:
                 yield from self.process(one)
             return
@@ -362,7 +358,7 @@ class ShardingStreamModifier:
     # --- signals ---
 
     def _signal(self, tensor: int) -> Signal | None:
-        return self._signals.pop(tensor, None) if self._signals else None
+        return self.signals.pop(tensor, None) if self.signals else None
 
     def _resolve(self, signal: Signal, spec: Spec) -> Placement:
         """What a signal means for a tensor."""

@@ -130,6 +130,8 @@ class OpenStretch:
         """What is freed and was not."""
         self.outside: dict[int, int] = {}
         """Tensors from outside, and how steps call them."""
+        self.early = 0
+        """How many bytes have been exchanged before it that came after it began."""
         self._made: dict[int, int] = {}
 
     def add(
@@ -147,6 +149,10 @@ class OpenStretch:
         self.sites.append(site)
         self.results.append(result)
         return step
+
+    def makes(self, place: int) -> bool:
+        """Whether a tensor is a result of it."""
+        return place in self._made
 
     def free(self, place: int) -> None:
         """A tensor is not needed any more."""
