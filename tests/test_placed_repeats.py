@@ -30,7 +30,7 @@ from gt.transport.sequences import HotSequence, Step
 from gt.worker.condenser import Condenser
 from tests.spread import AnyLayout, Servers, using
 from tests.test_sharded_programs import Program
-from tests.test_sharded_programs import servers as servers  # noqa: PLC0414 - a fixture
+from tests.test_sharded_programs import servers as servers
 
 encoded = msgspec.msgpack.Encoder().encode
 FRESH = 1 << 62

@@ -89,7 +89,7 @@ class PlacedRepeat:
         tensors: Sequence[int],
         handles: Sequence[TensorHandle],
     ) -> list[Any]:
-        """Place the repeat once more. Raises Unforeseen, and does nothing, if it would be placed otherwise."""
+        """Place the repeat once more. If it would be placed otherwise, that raises Unforeseen and no more."""
         if not all(_holds(creation, sharding) for creation in self.creations):
             raise Unforeseen
         changed = self._changed(repeat)
@@ -143,9 +143,11 @@ class PlacedRepeat:
             handle.key = key
         steps, sites = repeat.sequence.steps, repeat.template.sites
         for number, spec, home, versions, facts, origin, loads, key in self.made:
-            handle = there[numbers[number]] = TensorHandle("", spec, home)
-            handle.versions = {have: numbers[place] for have, place in versions}
-            handle.facts = {what: numbers[place] for what, place in facts}
+            handle = there[numbers[number]] = TensorHandle("", spec, home, numbers[versions[0][1]])
+            if len(versions) > 1:
+                handle.versions = {have: numbers[place] for have, place in versions}
+            if facts:
+                handle.facts = {what: numbers[place] for what, place in facts}
             handle.loads, handle.key = loads, key
             if origin >= 0:
                 result = repeat.results[origin]

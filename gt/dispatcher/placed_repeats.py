@@ -89,8 +89,8 @@ class PlacedRepeats:
             self._ops, self._mesh = 0, mesh
         known = self._known.get(id(repeat.template))
         if known is None:
-            known = self._known[id(repeat.template)] = _Known(repeat.template)
             self._count(len(repeat.sequence))
+            known = self._known[id(repeat.template)] = _Known(repeat.template)
         try:
             tensors, handles, key = self._look(repeat, known)
             found = known.placed.get(key)
@@ -109,9 +109,7 @@ class PlacedRepeats:
     def _count(self, ops: int) -> None:
         self._ops += ops
         if self._ops > MOST_OPS:
-            last = self._known.popitem()
             self._known.clear()
-            self._known.update([last])
             self._ops = ops
 
     def _write_down(
@@ -123,11 +121,12 @@ class PlacedRepeats:
         with self._sharding.noting() as notes:
             placed = place(session, self._sharding, instructions)
         try:
-            known.placed[key] = Writer(repeat, ops, before, notes).write(placed)
+            written = Writer(repeat, ops, before, notes).write(placed)
         except Unforeseen:
             known.seen.discard(key)
         else:
             self._count(len(placed))
+            known.placed[key] = written
         return placed
 
     # --- what placing depends on ---

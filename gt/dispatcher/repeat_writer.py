@@ -18,7 +18,8 @@ from gt.transport.repeats import Repeat
 from gt.transport.sequences import LONGEST
 
 MOST_EARLY = 1 << 24
-"""How many bytes exchanges may bring a worker before the stretch in which they are needed begins."""
+"""How many bytes exchanges may bring a worker before the stretch in which they are needed begins; of one that
+was told how much memory it may take, at most a sixteenth of that."""
 
 
 class Snapshot:
@@ -58,6 +59,7 @@ class Writer:
             raise Unforeseen
         self._step_of = {id(op): n for n, op in enumerate(ops)}
         self._step_with = {id(op.attrs): n for n, op in enumerate(ops) if op.attrs is not None}
+        self._changing = {n for n, _ in repeat.sequence.changing}
         self._items: list[Between | Stretch | tuple[Stretch, ...]] = []
         self._uses: dict[int, list[tuple[int, int, Rule | None]]] = {}
         self._opened: dict[str, OpenStretch] = {}
@@ -126,7 +128,8 @@ class Writer:
             return True
         if isinstance(between, Exchange):
             opened.early += nbytes(Spec(between.shape, between.dtype))
-        return opened.early > MOST_EARLY
+        limit = self._before.sharding.memory.get(worker, 0)
+        return opened.early > (min(MOST_EARLY, limit // 16) if limit else MOST_EARLY)
 
     def _write(self, worker: str, one: Any) -> None:
         opened = self._opened.get(worker)
@@ -142,7 +145,7 @@ class Writer:
             attrs, step, rule = self._source(one)
             inputs = [self._place(number) for number in one.inputs]
             place = opened.add(one.op, self._place(one.result), inputs, attrs, one.site)
-            if step >= 0:
+            if step in self._changing:
                 self._uses.setdefault(step, []).append((opened.number, place, rule))
         else:
             raise Unforeseen

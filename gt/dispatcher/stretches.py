@@ -31,7 +31,7 @@ class Stretches(NamedTuple):
         return max([repeat.size for repeat in self.each])
 
 
-SEVERAL.add(Stretches)
+SEVERAL.add(Stretches)  # for what a piece of a stream counts; whoever wants the ops asks each repeat
 
 
 class Pool(NamedTuple):
