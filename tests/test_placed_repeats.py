@@ -302,7 +302,8 @@ def test_random_programs_are_placed_as_op_by_op(seed: int, workers: int):
         late: list[Any] = []
         for n in range(10):
             made = repeated.once()
-            loss = sum((mine * float(n)).sum() for mine, _ in made)
+            loss: Any = sum((mine * float(n)).tanh().sum() for mine, _ in made)
+            loss.backward()
             late.append(loss)
             repeated.tensors = []
             del late[: n % 4]
