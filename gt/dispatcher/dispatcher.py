@@ -15,7 +15,8 @@ from gt import config
 from gt.dispatcher.fair_share import Batch, Chunk, FairShare, Session
 from gt.dispatcher.instruction_stream import InstructionStream
 from gt.dispatcher.links import ClientLink, MeshLink, WorkerLink
-from gt.dispatcher.placing import answer_lost, layouts, place, shares
+from gt.dispatcher.placed_repeats import PlacedRepeats
+from gt.dispatcher.placing import answer_lost, layouts, shares
 from gt.dispatcher.policy import SHARD_THRESHOLD, Policy, ShardingPolicy
 from gt.dispatcher.sharding_modifier import ShardingStreamModifier
 from gt.dispatcher.tensor_handle import TensorHandle
@@ -198,7 +199,7 @@ class Dispatcher:
         for tensor, (shape, dtype) in there.items():
             sharding.adopt(tensor, Spec(tuple(shape), dtype), worker)
         sharding.lost.update(lost)
-        session.spread(sharding)
+        session.spread(sharding, PlacedRepeats(sharding))
         self._resume(session)
 
     def specs(
@@ -283,8 +284,8 @@ class Dispatcher:
             if session.sharding is not None and len(session.raw) == 1:
                 answer_lost(session, session.sharding, session.raw[0])
             return
-        if session.sharding is not None:
-            placed = place(session, session.sharding, flat(instructions))
+        if session.sharding is not None and session.repeats is not None:
+            placed = session.repeats.place(session, instructions)
             if not session.queue:
                 # A client that rested has not saved up: it starts level with the others.
                 session.used = max(session.used, min(share.level for share in self._shares.values()))
@@ -466,7 +467,11 @@ class Dispatcher:
             "queued_batches": sum(len(session.queue) for session in self.sessions.values()),
             "epoch": self.epoch,
         }
-        spread = {s.name: s.sharding.get_stats() for s in self.sessions.values() if s.sharding is not None}
+        spread = {
+            s.name: s.sharding.get_stats() | s.repeats.get_stats()
+            for s in self.sessions.values()
+            if s.sharding is not None and s.repeats is not None
+        }
         if spread:
             stats["sharding"] = spread
         if self.modifiers:

@@ -20,6 +20,7 @@ from gt.transport.repeats import cut_after, flat, weight
 
 if TYPE_CHECKING:
     from gt.dispatcher.links import ClientLink
+    from gt.dispatcher.placed_repeats import PlacedRepeats
     from gt.dispatcher.sharding_modifier import ShardingStreamModifier
     from gt.dispatcher.tensor_handle import TensorHandle
 
@@ -103,6 +104,8 @@ class Session:
         """The worker that has all its tensors, unless they are spread over several."""
         self.sharding: ShardingStreamModifier | None = None
         """What spreads them."""
+        self.repeats: PlacedRepeats | None = None
+        """How what it repeats was spread."""
         self.switching = False
         """Whether it waits to be spread: what it sends meanwhile is in `raw`."""
         self.asked = False
@@ -138,10 +141,10 @@ class Session:
             self.used = share.level
             share.sessions.append(self)
 
-    def spread(self, sharding: "ShardingStreamModifier") -> None:
+    def spread(self, sharding: "ShardingStreamModifier", repeats: "PlacedRepeats") -> None:
         """From now on its tensors lie over several workers."""
         self.join(None)
-        self.sharding = sharding
+        self.sharding, self.repeats = sharding, repeats
         self.handles = {}
         self.switching = False
 

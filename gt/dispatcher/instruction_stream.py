@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 from gt import config
-from gt.transport.describe import Described, Laid, describe, size_of, tensor_of
+from gt.transport.describe import Described, Laid, LaidAgain, describe, size_of, tensor_of
 from gt.transport.protocol import LocalInstruction
 from gt.transport.repeats import flat, weight
 
@@ -55,7 +55,7 @@ class _Passage(NamedTuple):
     event: str
     source: str
     client: str
-    instructions: Sequence[LocalInstruction | Described | Laid | None]
+    instructions: Sequence[LocalInstruction | Described | Laid | LaidAgain | None]
     failed: Mapping[int, str]
 
     def rows(self) -> Iterator[tuple[int, str, int, str]]:
@@ -114,7 +114,7 @@ class InstructionStream:
         event: str,
         source: str,
         client: str = "",
-        instructions: Sequence[LocalInstruction | Described | Laid] = (),
+        instructions: Sequence[LocalInstruction | Described | Laid | LaidAgain] = (),
         failed: Mapping[int, str] | None = None,
     ) -> None:
         """Put what passed on the tape: instructions (without data), or replies to them, or neither."""

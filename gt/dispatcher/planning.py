@@ -202,3 +202,22 @@ def _sizes(
         for parts in found
         if not any(n % split.granule for n in parts) and not (split.nonempty and 0 in parts)
     ]
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def kind_of(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What of an op's attributes a plan can depend on: not on a seed; of a fraction, on what kind it is."""
+    if not attrs:
+        return ()
+    return tuple((name, type(value), _known(name, value)) for name, value in attrs.items())
+
+
+def _known(name: str, value: Any) -> Any:
+    if name == "seed":
+        return None
+    if type(value) is float:
+        return value if not value or not math.isfinite(value) else None
+    return _frozen(value)

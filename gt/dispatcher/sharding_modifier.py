@@ -5,8 +5,8 @@ an explicit instruction goes before: ShardOp, AllGather, ReduceScatter, AllReduc
 Like every stream modifier it is pure: it holds no instruction back, and never sees data other than uploads.
 """
 
+import contextlib
 import itertools
-import math
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,13 +15,15 @@ import numpy as np
 
 from gt import config
 from gt.dispatcher.lowering import lower
-from gt.dispatcher.planning import Plan, nbytes, plan
+from gt.dispatcher.notes import Creation, Notes, Rule
+from gt.dispatcher.planning import Plan, kind_of, nbytes, plan
 from gt.dispatcher.policy import SHARD_THRESHOLD, Cluster, Policy, ShardingPolicy
+from gt.dispatcher.tally import Tally
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.dispatcher.uploads import upload_parts, zeros
 from gt.ops import TABLE, Spec
 from gt.ops.split import Shard, Split
-from gt.transport.describe import Laid
+from gt.transport.describe import Laid, LaidAgain
 from gt.transport.layouts import Partial, Placement, Replicated, Sharded, bytes_moved, even
 from gt.transport.modifiers import fresh_id
 from gt.transport.protocol import (
@@ -49,7 +51,8 @@ MOST_LAID = 10_000
 MADE_AGAIN = 1 << 16
 """Up to so many bytes it is cheaper to make random numbers again than to send them."""
 
-_exchanges = itertools.count()
+next_exchange = itertools.count().__next__
+"""A number for an exchange: no two have the same."""
 
 
 class ShardingStreamModifier:
@@ -80,14 +83,14 @@ class ShardingStreamModifier:
         """How each tensor lies."""
         self.lost: dict[int, str] = {}
         """Tensors that are gone, and why."""
-        self._laid: deque[tuple[int, TensorHandle]] = deque(maxlen=MOST_LAID)
-        self._signals: dict[int, Signal] = {}
+        self._laid: deque[tuple[int, TensorHandle] | LaidAgain] = deque(maxlen=MOST_LAID)
+        self.signals: dict[int, Signal] = {}
+        """How tensors shall lie that are not there yet."""
         self._plans: dict[Any, Plan] = {}
         self._keys: dict[Any, int] = {}
-        self._commands: Counter[str] = Counter()
-        self._gathered: Counter[str] = Counter()
-        self._bytes_moved = 0
-        self._ops = self._sharded_ops = self._sharded_tensors = self._sharded_bytes = 0
+        self.tally = Tally()
+        self._notes: Notes | None = None
+        """What is written down of how instructions are placed, while somebody wants that."""
 
     # --- the interface of a stream modifier ---
 
@@ -106,7 +109,7 @@ class ShardingStreamModifier:
         elif kind is CreateTensor or kind is Upload:
             yield from self._upload(cmd)
         elif kind is Signal:
-            self._signals[cmd.tensor] = cmd
+            self.signals[cmd.tensor] = cmd
         elif kind is Lost:
             self.lost.update(dict.fromkeys(cmd.tensors, cmd.error))
         elif kind is Boundary:
@@ -115,18 +118,8 @@ class ShardingStreamModifier:
             yield cmd
 
     def get_stats(self) -> dict[str, Any]:
-        """What it has done: ops, those in parts, tensors split, instructions added, bytes that had to move,
-        and the ops that had to gather, by name."""
-        return {
-            "ops": self._ops,
-            "sharded_ops": self._sharded_ops,
-            "sharded_tensors": self._sharded_tensors,
-            "sharded_bytes": self._sharded_bytes,
-            "commands": dict(self._commands),
-            "bytes_moved": self._bytes_moved,
-            "gathered": dict(self._gathered),
-            "tensors": len(self.tensor_sharded),
-        }
+        """What it has done: see Tally; and how many tensors there are."""
+        return self.tally.in_words() | {"tensors": len(self.tensor_sharded)}
 
     # --- workers come and go ---
 
@@ -157,14 +150,27 @@ class ShardingStreamModifier:
                 del self.tensor_sharded[tensor]
                 self.lost[tensor] = why
 
-    def laid(self) -> list[Laid]:
+    def laid(self) -> list[Laid | LaidAgain]:
         """How the tensors lie that were made since the last time, for the tape."""
-        found = [
-            Laid(tensor, tuple(handle.spec.shape), handle.spec.dtype, handle.home)
-            for tensor, handle in self._laid
-        ]
+        found = [one if isinstance(one, LaidAgain) else Laid(one[0], *_lies(one[1])) for one in self._laid]
         self._laid.clear()
         return found
+
+    def lay_again(self, laid: LaidAgain) -> None:
+        """Tensors lie, from now on, as others did before."""
+        self._laid.append(laid)
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[Notes]:
+        """Write down how instructions are placed meanwhile."""
+        self._notes = notes = Notes()
+        laid, self._laid = self._laid, deque()
+        try:
+            yield notes
+        finally:
+            notes.laid = [(one[0], *_lies(one[1])) for one in self._laid if not isinstance(one, LaidAgain)]
+            laid.extend(self._laid)
+            self._laid, self._notes = laid, None
 
     def forget(self) -> None:
         """The client is gone: what it had loads nobody any more."""
@@ -192,7 +198,7 @@ class ShardingStreamModifier:
     # --- ops ---
 
     def _op(self, cmd: Op) -> Stream:
-        self._ops += 1
+        self.tally.ops += 1
         signal = self._signal(cmd.result)
         for tensor in cmd.inputs:
             if tensor in self.lost:
@@ -210,7 +216,7 @@ class ShardingStreamModifier:
         lowered = lower(cmd, [self.tensor_sharded[tensor] for tensor in cmd.inputs])
         if lowered is not None:
             if signal is not None:
-                self._signals[cmd.result] = signal
+                self.signals[cmd.result] = signal
             for one in lowered:
                 yield from self.process(one)
             return
@@ -228,7 +234,7 @@ class ShardingStreamModifier:
 
     def _planned(self, cmd: Op, handles: list[TensorHandle], signal: Signal | None) -> Plan:
         attrs = cmd.attrs or {}
-        key = (cmd.op, _kind(attrs), tuple([self._key(handle) for handle in handles]), self.home)
+        key = (cmd.op, kind_of(attrs), tuple([self.key_of(handle) for handle in handles]), self.home)
         found = self._plans.get(key) if signal is None else None
         if found is None:
             target = None
@@ -242,7 +248,8 @@ class ShardingStreamModifier:
                 self._plans[key] = found
         return found
 
-    def _key(self, handle: TensorHandle) -> int:
+    def key_of(self, handle: TensorHandle) -> int:
+        """The same number for tensors that are alike and lie alike: all that a plan can depend on."""
         if handle.key < 0:
             alike = (
                 handle.spec.shape,
@@ -261,7 +268,7 @@ class ShardingStreamModifier:
         """The op itself, on every worker that takes part."""
         split, workers = chosen.split, chosen.workers
         if len(workers) > 1 and split is not None:
-            self._sharded_ops += 1
+            self.tally.sharded_ops += 1
         if split is None or split.steps is None or not chosen.shards:
             yield Placed(
                 workers, (Op(cmd.result, cmd.op, tuple(inputs), cmd.attrs, cmd.site),) * len(workers)
@@ -287,15 +294,18 @@ class ShardingStreamModifier:
                 last = number == len(steps) - 1
                 made = result if last else between
                 given = () if op == "full" else given
-                yield Placed((worker,), (Op(made, op, given, attrs or None, cmd.site),))
+                one = Op(made, op, given, attrs or None, cmd.site)
+                if self._notes is not None:
+                    self._notes.follows(one, Rule(cmd, split.steps, shard, number))
+                yield Placed((worker,), (one,))
                 given = (made,)
             if len(steps) > 1:
                 yield Placed((worker,), (between,))
 
     def _say_gathers(self, op: str) -> None:
-        if not self._gathered[op]:
+        if not self.tally.gathered[op]:
             config.verbose(f"{op} gathers: it has no rule for inputs that are split this way")
-        self._gathered[op] += 1
+        self.tally.gathered[op] += 1
 
     # --- tensors out of nothing ---
 
@@ -328,6 +338,8 @@ class ShardingStreamModifier:
     def _place(self, spec: Spec) -> Placement:
         cluster = Cluster(self.workers, self.memory, self.loads, self.home, self.capacity)
         placement = self.policy.place(spec, cluster)
+        if self._notes is not None:
+            self._notes.creations.append(Creation(spec, placement, Counter(self.loads), self.home))
         if placement.whole and len(placement.workers) == 1:
             self.home = placement.workers[0]
         return placement
@@ -336,8 +348,8 @@ class ShardingStreamModifier:
         handle = self.tensor_sharded[tensor] = TensorHandle("", spec, placement, tensor)
         self._laid.append((tensor, handle))
         if isinstance(placement.layout, Sharded):
-            self._sharded_tensors += 1
-            self._sharded_bytes += nbytes(spec)
+            self.tally.sharded_tensors += 1
+            self.tally.sharded_bytes += nbytes(spec)
         elif len(placement.workers) == 1:
             handle.loads = True
             self.loads[placement.workers[0]] += nbytes(spec)
@@ -346,7 +358,7 @@ class ShardingStreamModifier:
     # --- signals ---
 
     def _signal(self, tensor: int) -> Signal | None:
-        return self._signals.pop(tensor, None) if self._signals else None
+        return self.signals.pop(tensor, None) if self.signals else None
 
     def _resolve(self, signal: Signal, spec: Spec) -> Placement:
         """What a signal means for a tensor."""
@@ -389,7 +401,7 @@ class ShardingStreamModifier:
             yield from self._as_terms(handle, wanted, number)
         elif handle.origin is not None:
             yield from self._make(handle.origin, handle.spec, wanted, number)
-            self._commands["Create"] += 1
+            self.tally.commands["Create"] += 1
         else:
             have = min(handle.versions, key=lambda one: bytes_moved(shape, dtype, one, wanted))
             yield self._relaid(handle.versions[have], number, shape, dtype, have, wanted)
@@ -400,18 +412,18 @@ class ShardingStreamModifier:
         self, tensor: int, result: int, shape: tuple[int, ...], dtype: str, have: Placement, wanted: Placement
     ) -> Placed:
         moved = bytes_moved(shape, dtype, have, wanted)
-        self._bytes_moved += moved
+        self.tally.bytes_moved += moved
         if have.whole and isinstance(wanted.layout, Sharded) and set(wanted.workers) <= set(have.workers):
-            self._commands["ShardOp"] += 1
+            self.tally.commands["ShardOp"] += 1
             return _cut(tensor, result, shape, wanted)
-        number, spec = next(_exchanges), (shape, dtype)
+        number, spec = next_exchange(), (shape, dtype)
         if isinstance(have.layout, Partial):
             exchange = ReduceOp(tensor, result, number, spec, have, wanted, self.epoch)
         else:
             exchange = Exchange(
                 _kind_of(have, wanted), number, tensor, result, *spec, have, wanted, self.epoch
             )
-        self._commands[exchange.kind] += 1
+        self.tally.commands[exchange.kind] += 1
         workers = tuple(dict.fromkeys((*have.workers, *wanted.workers)))
         return Placed(workers, (exchange,) * len(workers))
 
@@ -498,20 +510,5 @@ def _shards(sizes: tuple[int, ...]) -> tuple[Shard, ...]:
     )
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
-
-
-def _kind(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What of an op's attributes a plan can depend on: not on a seed; of a fraction, on what kind it is."""
-    if not attrs:
-        return ()
-    return tuple((name, type(value), _known(name, value)) for name, value in attrs.items())
-
-
-def _known(name: str, value: Any) -> Any:
-    if name == "seed":
-        return None
-    if type(value) is float:
-        return value if not value or not math.isfinite(value) else None
-    return _frozen(value)
+def _lies(handle: TensorHandle) -> tuple[tuple[int, ...], str, Placement]:
+    return tuple(handle.spec.shape), handle.spec.dtype, handle.home

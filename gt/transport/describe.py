@@ -22,7 +22,7 @@ from gt.transport.protocol import (
     WorkerHotPathEnd,
     WorkerHotPathStart,
 )
-from gt.transport.repeats import flat
+from gt.transport.repeats import SEVERAL, flat
 
 
 class Described(NamedTuple):
@@ -43,6 +43,24 @@ class Laid(NamedTuple):
     placement: Placement
 
 
+class LaidAgain(NamedTuple):
+    """Tensors lie as others did before: the same as a Laid for each of them."""
+
+    laid: Sequence[tuple[int, tuple[int, ...], str, Placement]]
+    """Of each tensor which of the numbers it has, its shape, its dtype, and how it lies."""
+    numbers: Sequence[int]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.laid)
+
+    def expanded(self) -> list[Laid]:
+        """Each by itself."""
+        return [Laid(self.numbers[n], shape, dtype, placement) for n, shape, dtype, placement in self.laid]
+
+
+SEVERAL.add(LaidAgain)
 _WITH_DATA = {Upload, CreateTensor}
 
 

@@ -25,6 +25,11 @@ fresh_id = itertools.count(1 << 62).__next__
 """A number for a tensor that a modifier makes: no client's own numbers come this far."""
 
 
+BLOCK = 1 << 20
+fresh_block = itertools.count((1 << 62) + (1 << 61), BLOCK).__next__
+"""The first of `BLOCK` numbers that are nobody else's."""
+
+
 class StreamModifier(Protocol):
     """Changes a stream: pure, without a buffer, one instruction at a time."""
 

@@ -16,7 +16,7 @@ import numpy as np
 from gt.ops.dtypes import ITEMSIZE
 from gt.transport.layouts import Placement, Replicated, Sharded
 
-VERSION = 4
+VERSION = 5
 """Both ends must speak the same one. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
@@ -236,6 +236,8 @@ class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
     signals: list[tuple[int, Signal]] = []
     explicit: bool = False
     """Whether the user said where it begins and ends."""
+    places: list[int] = []
+    """Which of the numbers that a Replay says is which op's result; if empty, each in turn."""
 
 
 class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
@@ -245,7 +247,7 @@ class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
     inputs: list[int]
     """The tensors from outside."""
     results: list[int]
-    """What the steps make: numbers that follow each other, as the first of them and how many."""
+    """What the steps make, or are picked from: numbers that follow each other, as the first and how many."""
     kept: list[int]
     """The steps whose results are needed afterwards."""
     freed: list[int]

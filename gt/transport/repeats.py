@@ -15,8 +15,12 @@ from gt.errors import ProtocolError
 from gt.transport.protocol import Define, LocalInstruction, Op, Replay, Signal
 from gt.transport.sequences import LONGEST, HotSequence, Step, alike, differ
 
-KNOWN = 64
+KNOWN = 512
 """How many sequences both ends keep in mind; of more, the oldest are forgotten."""
+KNOWN_OPS = 64 * LONGEST
+"""How many ops these have at most, all together."""
+MOST_NUMBERS = 16 * LONGEST
+"""Out of how many numbers those of a sequence's results may be picked."""
 
 
 class Template(NamedTuple):
@@ -26,12 +30,15 @@ class Template(NamedTuple):
     sites: tuple[int, ...]
     signals: tuple[tuple[int, Signal], ...] = ()
     """For a step's result: how it is to lie. The tensor in it is not meant."""
+    places: tuple[int, ...] = ()
+    """Which of the numbers that a repeat says is which step's result; if empty, they are said in order. A
+    worker's part of a program skips numbers: so they need not be said one by one."""
 
 
 class Repeat:
     """A sequence once more, on these tensors."""
 
-    __slots__ = ("changed", "freed", "inputs", "kept", "results", "template")
+    __slots__ = ("changed", "freed", "inputs", "kept", "results", "runs", "template")
 
     def __init__(
         self,
@@ -41,6 +48,7 @@ class Repeat:
         kept: Sequence[int],
         freed: Sequence[int],
         changed: dict[int, dict[str, Any]],
+        runs: Sequence[int] = (),
     ) -> None:
         self.template = template
         self.inputs = inputs
@@ -53,6 +61,8 @@ class Repeat:
         """The tensors from outside that are gone afterwards."""
         self.changed = changed
         """The attributes of steps that are different this time."""
+        self.runs = runs
+        """The results' numbers as they travel, if that is known already: see `runs_of`."""
 
     @property
     def sequence(self) -> HotSequence:
@@ -71,7 +81,7 @@ class Repeat:
 
     def expanded(self) -> list[LocalInstruction]:
         """The instructions it stands for. What is gone afterwards is freed as soon as nothing needs it."""
-        (sequence, sites, signals), inputs, results = self.template, self.inputs, self.results
+        (sequence, sites, signals, _), inputs, results = self.template, self.inputs, self.results
         there, gone = set(self.kept), dict.fromkeys(self.freed)
         signal_of = dict(signals)
         changed = self.changed
@@ -141,13 +151,17 @@ def repeat_of(
     return before, Repeat(template, inputs, results, kept, list(freed), changed)
 
 
+SEVERAL: set[type] = {Repeat}
+"""What stands for several instructions: `size` says how many, and `expanded` gives them."""
+
+
 def flat(instructions: Sequence[Any]) -> Sequence[Any]:
     """The same instructions, each by itself."""
-    if Repeat not in map(type, instructions):
+    if SEVERAL.isdisjoint(map(type, instructions)):
         return instructions
     out: list[Any] = []
     for instruction in instructions:
-        if type(instruction) is Repeat:
+        if type(instruction) in SEVERAL:
             out += instruction.expanded()
         else:
             out.append(instruction)
@@ -156,18 +170,18 @@ def flat(instructions: Sequence[Any]) -> Sequence[Any]:
 
 def weight(instructions: Sequence[Any]) -> int:
     """How many instructions these stand for."""
-    extra = sum([one.size - 1 for one in instructions if type(one) is Repeat])
+    extra = sum([one.size - 1 for one in instructions if type(one) in SEVERAL])
     return len(instructions) + extra
 
 
 def cut_after(instructions: Sequence[Any], start: int, count: int) -> int:
     """Where a piece of so many instructions ends; a repeat is never cut."""
     end = min(start + count, len(instructions))
-    if Repeat not in map(type, instructions[start:end]):
+    if SEVERAL.isdisjoint(map(type, instructions[start:end])):
         return end
     total = 0
     for n in range(start, end):
-        total += instructions[n].size if type(instructions[n]) is Repeat else 1
+        total += instructions[n].size if type(instructions[n]) in SEVERAL else 1
         if total >= count:
             return n + 1
     return end
@@ -182,6 +196,8 @@ class Teller:
     def __init__(self) -> None:
         self._numbers: dict[int, tuple[int, Template]] = {}
         """By identity; the template is kept, so that it stays the only one with that."""
+        self._ops = 0
+        """How many ops these have."""
         self._next = itertools.count()
 
     def tell(self, instructions: Sequence[Any]) -> Sequence[Any]:
@@ -192,7 +208,7 @@ class Teller:
         for one in instructions:
             if type(one) is Repeat:
                 number = self._number(one.template, out)
-                runs, kept = _runs(one.results), list(one.kept)
+                runs, kept = list(one.runs or runs_of(one.results)), list(one.kept)
                 out.append(Replay(number, list(one.inputs), runs, kept, list(one.freed), one.changed))
             else:
                 out.append(one)
@@ -204,16 +220,19 @@ class Teller:
             return known[0]
         number = next(self._next)
         self._numbers[id(template)] = number, template
-        if len(self._numbers) > KNOWN:
-            del self._numbers[next(iter(self._numbers))]
+        self._ops += len(template.sequence)
+        while len(self._numbers) > KNOWN or self._ops > KNOWN_OPS:
+            _, oldest = self._numbers.pop(next(iter(self._numbers)))
+            self._ops -= len(oldest.sequence)
         steps = [(step.op, step.inputs, step.attrs) for step in template.sequence.steps]
-        sites, signals = list(template.sites), list(template.signals)
-        out.append(Define(number, steps, sites, signals, template.sequence.explicit))
+        sites, signals, places = list(template.sites), list(template.signals), list(template.places)
+        out.append(Define(number, steps, sites, signals, template.sequence.explicit, places))
         return number
 
     def forget(self) -> None:
         """The other end knows nothing any more."""
         self._numbers.clear()
+        self._ops = 0
 
 
 class Listener:
@@ -221,6 +240,8 @@ class Listener:
 
     def __init__(self) -> None:
         self._known: dict[int, Template] = {}
+        self._ops = 0
+        """How many ops these have."""
 
     def hear(self, instructions: Sequence[Any]) -> Sequence[Any]:
         """The same as it is inside a process."""
@@ -230,14 +251,20 @@ class Listener:
         out: list[Any] = []
         for one in instructions:
             if type(one) is Define:
-                self._known[one.sequence] = _template(one)
-                if len(self._known) > KNOWN:
-                    del self._known[next(iter(self._known))]
+                self._define(one)
             elif type(one) is Replay:
                 out.append(self._repeat(one))
             else:
                 out.append(one)
         return out
+
+    def _define(self, said: Define) -> None:
+        template = _template(said)
+        before = self._known.pop(said.sequence, None)
+        self._known[said.sequence] = template
+        self._ops += len(template.sequence) - (0 if before is None else len(before.sequence))
+        while len(self._known) > KNOWN or self._ops > KNOWN_OPS:
+            self._ops -= len(self._known.pop(next(iter(self._known))).sequence)
 
     def _repeat(self, said: Replay) -> Repeat:
         template = self._known.get(said.sequence)
@@ -245,12 +272,14 @@ class Listener:
             raise ProtocolError(f"a repeat of the sequence {said.sequence}, which nobody has defined")
         sequence = template.sequence
         steps = sequence.steps
-        runs = said.results
-        if len(runs) % 2 or sum(runs[1::2]) != len(steps) or min(runs[1::2], default=1) < 1:
+        runs, places = said.results, template.places
+        count = max(places) + 1 if places else len(steps)
+        if len(runs) % 2 or sum(runs[1::2]) != count or min(runs[1::2], default=1) < 1:
             raise ProtocolError(f"a repeat of {len(steps)} ops with other results: {runs[:8]}")
-        results: list[int] = []
-        for start, count in zip(runs[::2], runs[1::2], strict=True):
-            results += range(start, start + count)
+        numbers: list[int] = []
+        for start, length in zip(runs[::2], runs[1::2], strict=True):
+            numbers += range(start, start + length)
+        results = [numbers[place] for place in places] if places else numbers
         kept = said.kept
         rising = all(map(int.__lt__, kept, kept[1:]))
         if not rising or (kept and not 0 <= kept[0] <= kept[-1] < len(steps)):
@@ -262,7 +291,7 @@ class Listener:
         for n, attrs in said.changed.items():
             if not 0 <= n < len(steps) or not alike(steps[n].attrs, attrs):
                 raise ProtocolError(f"a repeat whose step {n} is another: {attrs}")
-        return Repeat(template, said.inputs, results, kept, said.freed, said.changed)
+        return Repeat(template, said.inputs, results, kept, said.freed, said.changed, runs)
 
 
 def _template(said: Define) -> Template:
@@ -278,12 +307,15 @@ def _template(said: Define) -> Template:
                 next_outside -= 1
     if not all(0 <= n < count for n, _ in said.signals):
         raise ProtocolError("a sequence with a signal for a step that it has not")
+    places = tuple(said.places)
+    if places and (len(set(places)) != count or not 0 <= min(places) <= max(places) < MOST_NUMBERS):
+        raise ProtocolError(f"a sequence of {count} ops with results in the places {said.places[:8]}")
     sequence = HotSequence([Step(op, inputs, attrs) for op, inputs, attrs in said.steps])
     sequence.explicit = said.explicit
-    return Template(sequence, tuple(said.sites), tuple(said.signals))
+    return Template(sequence, tuple(said.sites), tuple(said.signals), places)
 
 
-def _runs(numbers: Sequence[int]) -> list[int]:
+def runs_of(numbers: Sequence[int]) -> list[int]:
     """Numbers as starts and counts of those that follow each other."""
     first = numbers[0]
     if numbers[-1] - first == len(numbers) - 1 and list(numbers) == list(range(first, first + len(numbers))):
@@ -295,3 +327,16 @@ def _runs(numbers: Sequence[int]) -> list[int]:
         else:
             runs += (number, 1)
     return runs
+
+
+def cut_runs(runs: Sequence[int], start: int, stop: int) -> list[int]:
+    """The same of the numbers from one place up to another."""
+    out: list[int] = []
+    for first, count in zip(runs[::2], runs[1::2], strict=True):
+        if stop <= 0:
+            break
+        if start < count:
+            out += (first + start, min(stop, count) - start)
+            start = count
+        start, stop = start - count, stop - count
+    return out
