@@ -6,6 +6,7 @@ import re
 
 from gt import command_line
 from gt.errors import ConnectionLost
+from gt.worker import machine
 from gt.worker.engine.base import ENGINES
 from gt.worker.process import WorkerProcess
 from gt.worker.worker import Worker
@@ -45,6 +46,7 @@ def main() -> None:
         # Read by the libraries when they are loaded, which is later.
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ[variable] = str(options.threads)
+    machine.keep_memory()
     worker = Worker(options.id, options.engine, modifiers=options.modifiers, memory_limit=options.memory)
     try:
         WorkerProcess(worker, options.address, options.timeout, options.report).run(options.alive)

@@ -9,6 +9,7 @@ from typing import Any
 
 GROUPS = Path("/sys/fs/cgroup")
 MUCH = 1 << 28
+LARGE = 1 << 25
 
 UNLIMITED = 1 << 60
 """What is larger stands for no limit."""
@@ -47,6 +48,22 @@ def in_use() -> int:
     return min(asked, asked - found.arena + found.uordblks)
 
 
+def keep_memory() -> None:
+    """Keep what is freed for what comes next: each step of a loop would ask the system for the same again.
+
+    The system gives memory page by page, and wipes each: of a training step that was a tenth. And all threads
+    share what is free, so that one can use what another has freed.
+    """
+    library = _c_library()
+    if library is not None:
+        for what, value in ((_TRIM_THRESHOLD, MUCH), (_MMAP_THRESHOLD, LARGE), (_ARENA_MAX, 1)):
+            library.mallopt(what, value)
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""As malloc.h has them. Pieces that are larger than it allows for come from the system in any case."""
+
+
 def give_back() -> None:
     """Give memory that this process has and does not use back to the system, if it is much."""
     library = _c_library()
@@ -67,6 +84,7 @@ def _c_library() -> Any:
     try:
         library = ctypes.CDLL(None)
         library.mallinfo2.restype = _MallInfo
+        library.mallopt.restype = ctypes.c_int
     except (OSError, AttributeError):
         return None
     return library
