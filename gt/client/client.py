@@ -43,8 +43,8 @@ class Connection(Protocol):
     sent: int
     """How many batches have gone out."""
 
-    prompt: bool
-    """Whether a batch costs next to nothing, so that there may be more of them."""
+    under_way: int
+    """How many instructions have been sent and may not be done; 0 where what is sent is done at once."""
 
     def wait_for_room(self) -> None:
         """Wait until another batch may be sent."""
@@ -151,9 +151,15 @@ class Client:
     def pass_on(self) -> int:
         """Send what need not wait; the result is after how many more ops to do so again."""
         self.flush(whole=False)
-        # If something is expected, just when it has come whole: it can run while the next is issued.
-        left = self._condenser.detector.remaining if self._condenser is not None else 0
-        return min(left + 1, BATCH) if left else BATCH
+        left, length = self._condenser.detector.expected if self._condenser is not None else (0, 0)
+        if not left:
+            return BATCH
+        # Just when what is expected has come whole: it can run while the next is issued. As long as there is
+        # enough to do, several go together, because every message takes its time.
+        wanted = min(self.connection.under_way, BATCH)
+        while left < wanted:
+            left += length
+        return min(left + 1, BATCH)
 
     @property
     def _held(self) -> list[protocol.LocalInstruction]:

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,15 @@ from gt.transport.assembly import Assembly
 from gt.transport.connection import Link
 from gt.transport.doors import Doors
 from gt.transport.protocol import CreateTensor, Fetched, LocalInstruction, Upload
-from gt.transport.repeats import Teller
+from gt.transport.repeats import Teller, weight
 from gt.transport.shared_memory import SharedMemory, host
 
-WINDOW = 64
-"""How many batches may be under way; then sending waits, so that a fast client cannot flood a server."""
+WINDOW = 4096
+"""How many instructions may be under way; then sending waits, so that a fast client cannot flood a server.
+Nor should it be far ahead: while it is at work, a worker on the same machine may have to wait."""
+
+FEW = 8
+"""So many batches may always be. Not every one is acknowledged: see `server.ACK_EVERY`."""
 
 
 class RemoteConnection:
@@ -41,8 +46,11 @@ class RemoteConnection:
         """Says why nobody will ever answer, if that is known."""
         self._replies: dict[int, Fetched | protocol.Stats | protocol.Layouts | protocol.TapeLines] = {}
         self._assembly = Assembly()
-        self.sent = self._acked = 0
-        self.prompt = False
+        self.sent = 0
+        self._batches: deque[tuple[int, int]] = deque()
+        """Batches that are not done: their numbers, and how many instructions they stand for."""
+        self.under_way = 0
+        """All of these instructions."""
         self._stats_requests = itertools.count(-1, -1)
         self._welcome: protocol.Welcome | None = None
         self._memory = SharedMemory()
@@ -109,16 +117,22 @@ class RemoteConnection:
                 self._teller.forget()
                 raise
             self.sent += 1
+            self._batches.append((self.sent, weight(batch)))
+            self.under_way += self._batches[-1][1]
+
+    @property
+    def _has_room(self) -> bool:
+        return self.under_way < WINDOW or len(self._batches) < FEW
 
     def wait_for_room(self) -> None:
         """Wait until another batch may be sent. Holds no lock: others may read meanwhile."""
-        if self.sent - self._acked < WINDOW:
+        if self._has_room:
             return
 
         def room() -> bool | None:
             self._take_in()
             self._link.check()
-            return True if self.sent - self._acked < WINDOW else None
+            return True if self._has_room else None
 
         self._link.until(room, config.timeout(), lambda: self._no_answer("has not finished earlier work"))
 
@@ -244,7 +258,8 @@ class RemoteConnection:
                 self._collect()
                 self._doors.meet(addresses, self._lost)
             case protocol.Ack(sequence, returned):
-                self._acked = max(self._acked, sequence)
+                while self._batches and self._batches[0][0] <= sequence:
+                    self.under_way -= self._batches.popleft()[1]
                 self._memory.take_back(returned)
             case protocol.Stats(request) | protocol.Layouts(request) | protocol.TapeLines(request):
                 self._replies[request] = message

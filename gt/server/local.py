@@ -61,7 +61,7 @@ class LocalServer:
         dispatcher_modifiers: Sequence[StreamModifier] = (),
         worker_modifiers: Sequence[StreamModifier] = (),
     ) -> None:
-        self.worker = Worker("auto_worker", engine, modifiers=worker_modifiers, background=True)
+        self.worker = Worker("auto_worker", engine, modifiers=worker_modifiers, embedded=True)
         self.dispatcher = Dispatcher(dispatcher_modifiers)
         self.link = LocalWorker(self.dispatcher, self.worker)
         self.dispatcher.add_worker(self.link)
@@ -75,7 +75,7 @@ class LocalConnection:
         self._replies: dict[int, Fetched] = {}
         self._assembly = Assembly()
         self.sent = 0
-        self.prompt = True
+        self.under_way = 0
         self.name = server.dispatcher.connect(self)
 
     # --- what the client calls ---

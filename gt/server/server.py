@@ -23,8 +23,11 @@ from gt.transport.modifiers import StreamModifier
 from gt.transport.repeats import Listener, Teller
 
 TICK_SECONDS = 0.1
-ACK_EVERY = 8
-"""How many batches an acknowledgement stands for. Clients may have many more under way (`remote.WINDOW`)."""
+ACK_EVERY = 4
+"""How many batches an acknowledgement stands for, at most. Clients may have more under way (`remote.FEW`)."""
+
+ACK_SECONDS = 0.002
+"""After so long a batch is acknowledged by itself."""
 
 MAX_QUEUED = 4096
 """How many batches of one client may wait. A client of ours stops far below; another is refused."""
@@ -44,6 +47,7 @@ class Peer:
         self.local = bool(hello.host) and hello.host == shared_memory.host()
         """Whether it sees our shared memory."""
         self.name = ""
+        self._acked = 0.0
         self.returned: list[str] = []
         """Its shared memory that others are done with, and it does not know yet."""
 
@@ -72,7 +76,9 @@ class ClientPeer(Peer):
 
     def ack(self, sequence: int) -> None:
         """Every batch up to this one is done. Said now and then: one message stands for those before."""
-        if sequence % ACK_EVERY == 0 or self.returned:
+        now = time.monotonic()
+        if sequence % ACK_EVERY == 0 or self.returned or now - self._acked > ACK_SECONDS:
+            self._acked = now
             returned, self.returned = self.returned, []
             self.post(protocol.Ack(sequence, returned))
 

@@ -165,9 +165,9 @@ class HotPathDetector:
         self._current = None
 
     @property
-    def remaining(self) -> int:
-        """How many ops of what is predicted are still to come; 0 if nothing is."""
-        return 0 if self._current is None else self._current.left
+    def expected(self) -> tuple[int, int]:
+        """How many ops of what is predicted are still to come, and of how many; 0 if nothing is."""
+        return (0, 0) if self._current is None else (self._current.left, len(self._current.sequence.steps))
 
     def give_up(self) -> None:
         """What was predicted will not be waited for."""
