@@ -1,11 +1,13 @@
 """The helper that compiles: `python -m gt.worker.compile_helper`, jobs in, and reports out."""
 
 import contextlib
+import math
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,11 @@ import msgspec
 from gt.worker import background
 from gt.worker.compiling import Job, Report
 from gt.worker.graph import Graph, function_of
+
+try:
+    import fcntl
+except ImportError:  # not on every system
+    fcntl = None
 
 
 def main() -> None:
@@ -25,8 +32,11 @@ def main() -> None:
         job = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(size, "little")), type=Job)
         start, error = time.perf_counter(), ""
         try:
-            build_background(Path(job.path).parent)
-            compile_graph(job.graph, Path(job.path))
+            path = Path(job.path)
+            build_background(path.parent)
+            with _alone(path.with_suffix(".lock")):
+                if not path.exists():  # workers on one machine often need the same, and at the same time
+                    compile_graph(job.graph, path)
         except Exception as problem:  # noqa: BLE001 - whatever a compiler raises is its report
             first, *_ = str(problem).strip().splitlines() or [""]
             error = f"{type(problem).__name__}: {first}"
@@ -37,6 +47,15 @@ def main() -> None:
         report = Report(job.graph.key, error, time.perf_counter() - start)
         reports.write(msgspec.json.encode(report) + b"\n")
         reports.flush()
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait until no other helper is in here. The system lets others in when this process ends, however."""
+    with path.open("w") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def build_background(folder: Path) -> None:
@@ -91,7 +110,7 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
     The compiler would make one call of a product and a bias that stand side by side, and that copies the bias
     to all rows first. A reshape between them keeps them apart.
     """
-    product = x.reshape(-1, x.shape[-1]) @ weight.t()
+    product = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) @ weight.t()
     product = product.reshape(1, *x.shape[:-1], weight.shape[0])
     return (product if bias is None else product + bias)[0]
 

@@ -156,6 +156,7 @@ def _recipe() -> str:
     here = Path(__file__).parent
     sources = [
         here / "compile_helper.py",
+        here / "background.cpp",
         here / "graph.py",
         *sorted((here / "engine" / "torch").glob("*.py")),
     ]
