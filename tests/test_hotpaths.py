@@ -15,7 +15,9 @@ from gt.client import Client, session
 from gt.server.local import LocalConnection, LocalServer
 from gt.transport.protocol import Op
 from gt.transport.sequences import HotSequence, Step
+from gt.worker.background import Background
 from gt.worker.graph import MADE, Graph, function_of, layout_of
+from gt.worker.hotpaths import Call
 from tests.programs import run_python
 from tests.samples import SAMPLES, Sample
 
@@ -183,6 +185,48 @@ def test_a_training_loop_runs_compiled_and_gives_the_same(hot: LocalServer, monk
     np.testing.assert_allclose(ours, eagerly(monkeypatch, lambda: mlp(30)), rtol=1e-4, atol=1e-5)
 
 
+def test_steps_follow_each_other_in_the_background_and_give_the_same(
+    hot: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    hot.worker.long = 0.0
+    followed: list[bool] = []
+    start = Call.start
+
+    def counted(call: Call, background: Any, before: Call | None = None) -> None:
+        followed.append(before is not None)
+        start(call, background, before)
+
+    monkeypatch.setattr(Call, "start", counted)
+    for _ in range(2):
+        mlp(30)
+        compiled(hot)
+    followed.clear()
+    ours = mlp(30)
+    assert sum(followed) > 10
+    np.testing.assert_allclose(ours, eagerly(monkeypatch, lambda: mlp(30)), rtol=1e-4, atol=1e-5)
+
+
+def test_what_follows_a_step_that_fails_runs_eagerly_and_gives_the_same(
+    hot: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    hot.worker.long = 0.0
+    for _ in range(2):
+        mlp(30)
+        compiled(hot)
+    waited = []
+    wait = Background.wait
+
+    def failing(background: Background) -> tuple[int, float]:
+        waited.append(wait(background))
+        return (7, 0.0) if len(waited) == 10 else waited[-1]
+
+    monkeypatch.setattr(Background, "wait", failing)
+    ours = mlp(30)
+    assert len(waited) >= 10
+    assert stats(hot)["fallbacks"]["the compiled function failed"] == 1
+    np.testing.assert_allclose(ours, eagerly(monkeypatch, lambda: mlp(30)), rtol=1e-4, atol=1e-5)
+
+
 def test_a_loop_that_changes_its_shape_goes_on_eagerly(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
     def program() -> list[float]:
         return mlp(12) + mlp(8, batch=7) + mlp(12)
@@ -192,6 +236,29 @@ def test_a_loop_that_changes_its_shape_goes_on_eagerly(hot: LocalServer, monkeyp
     ours = program()
     assert stats(hot)["replays"] > 0
     np.testing.assert_allclose(ours, eagerly(monkeypatch, program), rtol=1e-4, atol=1e-5)
+
+
+def test_a_compiled_loop_reads_tensors_that_lie_otherwise_in_memory(hot: LocalServer):
+    rng = np.random.default_rng(1)
+    array = rng.standard_normal((3, 4)).astype(np.float32)
+
+    def program(x: gt.Tensor) -> np.ndarray:
+        total, parts = gt.zeros(4, 3), []
+        for n in range(30):
+            total = (total * 0.5 + x).tanh() + x * (1.0 + n)
+            parts.append(total)
+        return np.stack([part.numpy() for part in parts])
+
+    straight = gt.from_numpy(np.ascontiguousarray(array.T))
+    expected = program(straight)
+    compiled(hot)
+    program(straight)
+    before = stats(hot)["replays"]
+    for turned in (gt.from_numpy(array).T, gt.from_numpy(array).transpose(0, 1)):
+        np.testing.assert_allclose(program(turned), expected, rtol=1e-5, atol=1e-6)
+    apart = gt.from_numpy(np.repeat(array.T, 2, axis=1))[:, ::2]
+    np.testing.assert_allclose(program(apart), expected, rtol=1e-5, atol=1e-6)
+    assert stats(hot)["replays"] > before > 0
 
 
 def test_a_transformer_runs_compiled_and_gives_the_same(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):

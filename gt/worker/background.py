@@ -2,7 +2,8 @@
 
 Python runs one thread at a time, but what a compiler made is no Python: while it computes, the user's program
 may issue the next step. A Python thread would have to be given the interpreter to begin, which takes as long
-as many a computation; so the thread is one of `background.cpp`, which the compiler's helper compiles.
+as many a computation; so the thread is one of `background.cpp`, which the compiler's helper compiles. The
+next computation is given to it before the first has ended, and begins by itself.
 """
 
 import ctypes
@@ -33,35 +34,46 @@ def build(folder: Path, compiler: str) -> None:
 
 
 class Background:
-    """Runs one computation at a time."""
+    """Runs one computation after the other; two may be under way."""
 
-    def __init__(self, library: Path) -> None:
+    def __init__(self, library: Path, threads: int) -> None:
         self._library: Any = ctypes.CDLL(str(library))
-        self._library.gt_background_new.restype = ctypes.c_void_p
+        self._threads = threads
+        """How many may help with a computation."""
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
-        self._library.gt_background_start.argtypes = [pointer, pointer, pointer, pointer, size, pointer, size]
+        self._library.gt_background_new.argtypes = [pointer, ctypes.c_int]
+        self._library.gt_background_new.restype = pointer
+        call = [pointer, pointer, pointer, size, pointer, size]
+        self._library.gt_background_start.argtypes = [pointer, *call, pointer, pointer, size, pointer]
         self._library.gt_background_start.restype = None
         self._library.gt_background_wait.argtypes = [pointer, ctypes.POINTER(ctypes.c_double)]
         self._process = 0
         self._thread: int | None = None
-        self._loan: Loan | None = None
 
     def start(self, loan: Loan) -> None:
-        """Begin a computation."""
+        """Begin a computation, once the one before it has ended. The loan must be kept until then."""
         if self._process != os.getpid():  # a forked child has no thread but its own
             self._process = os.getpid()
-            self._thread = self._library.gt_background_new()
+            self._thread = self._library.gt_background_new(loan.code.set_threads, self._threads)
             if self._thread is None:
                 raise OSError("there is no thread to be had")
-        self._loan = loan  # what it computes with must stay
-        code = loan.code
+        code, before = loan.code, loan.before
         self._library.gt_background_start(
-            self._thread, code.compute, code.container, loan.inputs, code.taken, loan.outputs, code.given
+            self._thread,
+            code.compute,
+            code.container,
+            loan.inputs,
+            code.taken,
+            loan.outputs,
+            code.given,
+            code.share,
+            loan.promised,
+            len(loan.promised) // 2,
+            None if before is None else before.outputs,
         )
 
     def wait(self) -> tuple[int, float]:
-        """Wait for the end of the computation: the code it returned, and how many seconds it took."""
+        """Wait for the end of the oldest computation: the code it returned, and how many seconds it took."""
         seconds = ctypes.c_double()
         code = self._library.gt_background_wait(self._thread, ctypes.byref(seconds))
-        self._loan = None
         return code, seconds.value

@@ -1,16 +1,23 @@
 """Calling what the compiler made: a shared library with the C interface that AOTInductor gives it.
 
 PyTorch's own way to call it takes less time, and holds Python's interpreter lock while it computes: that is
-for a worker with a process to itself. A call through ctypes lets the lock go, so that an embedded worker
-computes while the user's program goes on.
+for what is over soon, in a worker with a process to itself. A call through ctypes lets the lock go, so that
+the user's program goes on while an embedded worker computes; and it can be left to another thread.
 """
 
 import ctypes
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+SKIPPED = -1
+"""Instead of its code, if a computation was not begun: the one before it has failed."""
 
 _Pointer, _Size = ctypes.c_void_p, ctypes.c_size_t
+
+
+class Skipped(RuntimeError):
+    """A computation that was not begun."""
 
 
 class CompiledCode:
@@ -32,6 +39,9 @@ class CompiledCode:
         self.Inputs, self.Outputs = _Pointer * self.taken, _Pointer * self.given
         self.compute: Any = library.AOTInductorModelContainerRun
         self.compute.argtypes = [_Pointer, _Pointer, _Size, _Pointer, _Size, _Pointer, _Pointer]
+        self.share: Any = library.aoti_torch_new_tensor_handle
+        self.set_threads: Any = getattr(library, "omp_set_num_threads", None)
+        """Of the library that divides work among threads, if there is one."""
         aoti: Any = torch._C._aoti  # type: ignore[attr-defined]
         self.lend = aoti.unsafe_alloc_void_ptrs_from_tensors
         self.take_back = aoti.alloc_tensors_by_stealing_from_void_ptrs
@@ -45,17 +55,41 @@ class CompiledCode:
         return self._runner.run(tensors)
 
 
+class Promise(NamedTuple):
+    """A result of a computation that has not ended."""
+
+    place: int
+    """Which of its results."""
+    kind: Any
+    """What an engine calls the kind of it."""
+
+
 class Loan:
-    """Tensors that a compiled graph computes with, the last of which holds its numbers."""
+    """Tensors that a compiled graph computes with, the last of which holds its numbers.
 
-    __slots__ = ("code", "inputs", "outputs")
+    In place of a tensor there may be the promise of one, by the loan `before`.
+    """
 
-    def __init__(self, code: CompiledCode, tensors: list[Any]) -> None:
+    __slots__ = ("before", "code", "inputs", "outputs", "promised")
+
+    def __init__(self, code: CompiledCode, tensors: list[Any], before: "Loan | None" = None) -> None:
         if len(tensors) != code.taken:
             raise ValueError(f"{len(tensors)} tensors for a function of {code.taken}")
         self.code = code
+        self.before = before
+        promised: list[int] = []
+        if before is not None:
+            for n, one in enumerate(tensors):
+                if type(one) is Promise:
+                    promised += (n, one.place)
+            tensors = [one for one in tensors if type(one) is not Promise]
+        self.promised = (_Size * len(promised))(*promised)
+        """Pairs: an input, and the result that it will be."""
         # The call takes these over.
-        self.inputs = code.Inputs(*[_address(capsule, None) for capsule in code.lend(tensors)])
+        addresses = [_address(capsule, None) for capsule in code.lend(tensors)]
+        for n in promised[::2]:
+            addresses.insert(n, None)
+        self.inputs = code.Inputs(*addresses)
         self.outputs = code.Outputs()
 
     def run(self) -> int:
@@ -65,11 +99,16 @@ class Loan:
 
     def results(self, ended: int) -> Sequence[Any]:
         """What was computed, if it ended well."""
+        self.before = None
+        if ended == SKIPPED:
+            self.code.take_back([_capsule(address, None, None) for address in self.inputs if address])
         _check(ended)
         return self.code.take_back([_capsule(address, None, None) for address in self.outputs])
 
 
 def _check(code: int) -> None:
+    if code == SKIPPED:
+        raise Skipped
     if code:
         raise RuntimeError(f"a compiled function failed with code {code}")
 

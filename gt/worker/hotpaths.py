@@ -4,7 +4,7 @@ import dataclasses
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from gt.ops.dtypes import ITEMSIZE
 from gt.transport.repeats import Repeat
 from gt.transport.sequences import HotSequence
 from gt.worker.background import Background
-from gt.worker.compiled_code import CompiledCode, Loan
+from gt.worker.compiled_code import CompiledCode, Loan, Promise, Skipped
 from gt.worker.compiling import Compiler
 from gt.worker.engine.base import Engine
 from gt.worker.graph import DRAWN, Graph, Layout, layout_of, specs_of
@@ -76,6 +76,8 @@ class Compiled:
     nbytes: int
     """How much memory these take."""
     code: CompiledCode | None = None
+    kinds: tuple[Any, ...] = ()
+    """Of what it returns, as soon as it has: what the engine calls its kind, None if it has gaps."""
     best: float = math.inf
     """The shortest time it took."""
     replays: int = 0
@@ -89,6 +91,7 @@ class Call:
         "_loan",
         "compiled",
         "error",
+        "freed",
         "layout",
         "made",
         "repeat",
@@ -115,9 +118,17 @@ class Call:
         given.append(numbers)
         self._given = given
         self._loan: Loan | None = None
+        self.freed = list(repeat.freed)
+        """What is gone afterwards."""
         self.results: Sequence[Any] = ()
         self.error: Exception | None = None
         self.seconds = 0.0
+
+    @property
+    def expected(self) -> float:
+        """How many seconds it will take, about; 0 if nobody knows."""
+        best = min(self.compiled.best, self.variant.best_eager)
+        return best if math.isfinite(best) else 0.0
 
     def run(self, alone: bool) -> None:
         """Compute; if this process is not `alone` with it, without keeping others from Python."""
@@ -134,10 +145,23 @@ class Call:
             self.error = error
         self.seconds = time.perf_counter() - start
 
-    def start(self, background: Background) -> None:
-        """Begin to compute."""
+    def promised(self) -> dict[int, Any]:
+        """By number, what will be there after it: promises, and random numbers, which are there already."""
+        kept, made, compiled = set(self.repeat.kept), self.repeat.results, self.compiled
+        found: dict[int, Any] = {
+            made[place]: Promise(n, kind)
+            for n, (place, kind) in enumerate(zip(compiled.outputs, compiled.kinds, strict=False))
+            if place in kept and kind is not None
+        }
+        for n, place in self.layout.made:
+            if place in kept:
+                found[made[place]] = self.made[n]
+        return found
+
+    def start(self, background: Background, before: "Call | None" = None) -> None:
+        """Begin to compute, once the call that made promises is done, if any."""
         assert self.compiled.code is not None
-        self._loan = Loan(self.compiled.code, self._given)
+        self._loan = Loan(self.compiled.code, self._given, None if before is None else before._loan)
         background.start(self._loan)
 
     def wait(self, background: Background) -> None:
@@ -190,19 +214,17 @@ class HotPaths:
             return self._fall_back(path.why_not)
         if not self._on_cpu:
             return self._fall_back("what is compiled runs on a CPU, and this worker computes on a GPU")
-        kind, inputs = self._engine.kind, repeat.inputs
         try:
-            given = [values[inputs[slot]] if slot >= 0 else None for slot, _ in layout.outside]
+            given = self._given(repeat, layout, values)
         except KeyError:
             return self._fall_back("an input has failed")
-        kinds = tuple([None if value is None else kind(value) for value in given])
-        fixed = tuple([_attr(repeat, place, name) for place, name in layout.fixed])
-        variant = path.variants.get((kinds, fixed))
+        key = self._key(repeat, layout, given)
+        variant = path.variants.get(key)
         if variant is None:
             if len(path.variants) >= _MOST_VARIANTS:
                 return self._fall_back("its shapes keep changing")
             shapes = [None if value is None else self._engine.spec(value) for value in given]
-            variant = path.variants[kinds, fixed] = self._new_variant(repeat, layout, shapes)
+            variant = path.variants[key] = self._new_variant(repeat, layout, shapes)
         self._variant = variant
         compiled = variant.that_leaves(repeat.kept)
         if compiled is None:
@@ -213,10 +235,47 @@ class HotPaths:
         try:
             if limit is not None:
                 limit.check(compiled.nbytes)
-            for n, draw in variant.draws:
-                given[n] = draw(repeat)
+            return self._call(repeat, layout, variant, compiled, given)
         except MemoryError:
             return self._fall_back("its results would not fit into memory")
+
+    def follow(self, repeat: Repeat, values: dict[int, Any], before: "Call") -> "Call | None":
+        """The same of a sequence that comes while a call is under way: None if that has to end first."""
+        path = self._paths.get(repeat.sequence.id)
+        if path is None or path.layout is None or not before.compiled.kinds:
+            return None
+        try:
+            promised = before.promised()
+            there = {n: values[n] if n in values else promised[n] for n in repeat.inputs}
+            given = self._given(repeat, path.layout, there)
+            variant = path.variants.get(self._key(repeat, path.layout, given))
+            compiled = variant and variant.that_leaves(repeat.kept)
+            if variant is None or compiled is None:
+                return None
+            return self._call(repeat, path.layout, variant, compiled, given)
+        except (KeyError, MemoryError):
+            return None
+
+    def _given(self, repeat: Repeat, layout: Layout, values: Mapping[int, Any]) -> list[Any]:
+        """What a sequence is computed from; None for random numbers, which are still to be drawn."""
+        inputs = repeat.inputs
+        return [values[inputs[slot]] if slot >= 0 else None for slot, _ in layout.outside]
+
+    def _key(self, repeat: Repeat, layout: Layout, given: list[Any]) -> Any:
+        """What a sequence is compiled for, given its tensors."""
+        kind = self._engine.kind
+        kinds = [None if one is None else one.kind if type(one) is Promise else kind(one) for one in given]
+        return tuple(kinds), tuple([_attr(repeat, place, name) for place, name in layout.fixed])
+
+    def _call(
+        self, repeat: Repeat, layout: Layout, variant: Variant, compiled: Compiled, given: list[Any]
+    ) -> "Call":
+        dense = self._engine.dense
+        for n, one in enumerate(given):
+            if one is not None and type(one) is not Promise:
+                given[n] = dense(one)
+        for n, draw in variant.draws:
+            given[n] = draw(repeat)
         if repeat.changed or variant.numbers is None:
             numbers = _vector([_attr(repeat, place, name) for place, name in layout.numbers])
             if not repeat.changed:
@@ -229,11 +288,16 @@ class HotPaths:
         """Put the results of a call where they belong. If it failed, False: then it has to run eagerly."""
         repeat, variant = call.repeat, call.variant
         self._variant = variant
+        if isinstance(call.error, Skipped):
+            self._fall_back("the compiled function before it failed")
+            return False
         if call.error is not None:  # nothing has changed
             variant.give_up(f"{type(call.error).__name__}: {call.error}")
             self._fall_back("the compiled function failed")
             return False
         compiled = call.compiled
+        if not compiled.kinds:
+            compiled.kinds = tuple([self._kind_if_dense(one) for one in call.results])
         compiled.best = min(compiled.best, call.seconds)
         compiled.replays += 1
         if compiled.replays == _TRIED and compiled.best > 1.2 * variant.best_eager:
@@ -248,6 +312,9 @@ class HotPaths:
         self.replays += 1
         self.replayed_instructions += len(repeat.sequence)
         return True
+
+    def _kind_if_dense(self, value: Any) -> Any:
+        return self._engine.kind(value) if self._engine.dense(value) is value else None
 
     def ran(self, seconds: float) -> None:
         """The sequence ran eagerly, and took so long."""

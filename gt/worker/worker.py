@@ -3,6 +3,7 @@
 import functools
 import os
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,8 +42,13 @@ if TYPE_CHECKING:
     from gt.transport.peers import Peers
 
 
-LONG = 1e-4
-"""Seconds that a call takes at least to be worth a thread."""
+LONG = {True: 1e-4, False: 1e-3}
+"""Seconds that a call takes at least to be worth a thread: embedded, and in a process of its own, where less
+is to be done meanwhile."""
+
+
+_WAITS_FOR_NOTHING = {Upload, Site, int}
+"""Instructions that others need not have ended for; what is freed may be freed later."""
 
 
 class Outcome(NamedTuple):
@@ -87,7 +93,7 @@ class Worker:
         backend: str | None = None,
         modifiers: Sequence[streams.StreamModifier] = (),
         memory_limit: int = 0,
-        background: bool = False,
+        embedded: bool = False,
     ) -> None:
         self.name = name
         self.memory_limit = memory_limit
@@ -101,10 +107,14 @@ class Worker:
         self.total_instructions = 0
         self._hot = self.engine_name == "pytorch" and config.auto_compile()
         """Whether what clients repeat is compiled."""
-        self._shares_process = background
+        self.long = LONG[embedded]
+        """From how many seconds on a call runs in the background."""
+        self._shares_process = embedded
         """Whether the program that it works for is in the same process, and could go on meanwhile."""
-        self._running: tuple[Space, Call] | None = None
-        """What runs there now: nothing else is done before it has ended."""
+        self._running: deque[tuple[Space, Call]] = deque()
+        """What runs in the background, and what follows it: all else waits until that has ended."""
+        self._waited = self._expected = 0.0
+        """Of the instructions at hand: seconds spent waiting for that, and those it will take."""
         self._repeated: dict[str, int] = {}
         """By sequence, how many ops of repeats there were."""
         self.peers: Peers | None = None
@@ -127,7 +137,7 @@ class Worker:
     def _background(self) -> Background | None:
         """Runs what takes long while the program goes on. Compiled like all that it runs."""
         try:
-            return Background(library_in(cache_folder()))
+            return Background(library_in(cache_folder()), self.engine.threads)
         except OSError:
             return None
 
@@ -162,23 +172,63 @@ class Worker:
             marks = [*_marks(instructions)]
             instructions = space.condenser.condense(instructions)
             marks += space.condenser.marks
-        self.finish()  # as late as this: what runs in the background does so meanwhile
-        self._carry_out(space, instructions, failed, data)
+        self._waited = self._expected = 0.0
+        if self._running:
+            instructions = self._follow(space, instructions, failed, data)
+        if instructions:
+            self.finish()  # as late as this: what runs in the background does so meanwhile
+            self._carry_out(space, instructions, failed, data)
         self._exchanged.clear()
-        return Outcome(failed, data, time.perf_counter() - start, marks)
+        # Who asked for what runs in the background is charged for it, and not who has to wait.
+        seconds = time.perf_counter() - start - self._waited + self._expected
+        return Outcome(failed, data, seconds, marks)
+
+    def _follow(
+        self, space: Space, instructions: Sequence[Any], failed: list[Failed], data: list[Fetched]
+    ) -> Sequence[Any]:
+        """Have a sequence follow what runs in the background, if it can. The result is what is left to do."""
+        place = _lasting(instructions)
+        if place is None or self._running[-1][0] is not space:
+            return instructions
+        if self._limit or (self.guard and self.guard.near()):
+            return instructions
+        repeat, rest = instructions[place], [*instructions[:place], *instructions[place + 1 :]]
+        if not _WAITS_FOR_NOTHING.issuperset(map(type, rest)):
+            return instructions
+        freed = [one for one in rest if type(one) is int]
+        if len(freed) < len(rest):
+            self._carry_out(space, [one for one in rest if type(one) is not int], failed, data)
+        while len(self._running) > 1:
+            self._finish_first()
+        call = self.hot_paths.follow(repeat, space.values, self._running[-1][1])
+        if call is None or call.compiled.best < self.long:
+            return [repeat, *freed]
+        call.freed += freed
+        self._count(repeat)
+        self._start(space, call)
+        return ()
+
+    def _start(self, space: Space, call: Call) -> None:
+        """Run a call in the background, after what runs there."""
+        assert self._background is not None
+        call.start(self._background, self._running[-1][1] if self._running else None)
+        self._running.append((space, call))
+        self._expected += call.expected
+
+    def _count(self, repeat: Repeat) -> None:
+        sequence = repeat.sequence
+        self._repeated[sequence.id] = self._repeated.get(sequence.id, 0) + len(sequence)
 
     def _replay(
         self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched], last: bool
     ) -> None:
         """Carry out a sequence that came whole: compiled, if it is."""
-        sequence = repeat.sequence
-        self._repeated[sequence.id] = self._repeated.get(sequence.id, 0) + len(sequence)
+        self._count(repeat)
         call = self.hot_paths.ready(repeat, space.values, self._limit) if self._hot else None
         if call is None:
             self._eagerly(space, repeat, failed, data)
-        elif last and self._shares_process and call.compiled.best > LONG and self._background is not None:
-            self._running = space, call
-            call.start(self._background)
+        elif last and call.compiled.best > self.long and self._background is not None:
+            self._start(space, call)
         else:
             call.run(alone=not self._shares_process)
             self._complete(space, call, failed, data)
@@ -193,19 +243,22 @@ class Worker:
         values, failures = space.values, space.failures
         if not self.hot_paths.complete(call, values):
             self._eagerly(space, call.repeat, failed, data)
-            return
-        for tensor in call.repeat.freed:
+        for tensor in call.freed:
             values.pop(tensor, None)
             if failures:
                 failures.pop(tensor, None)
 
     def finish(self) -> None:
         """Wait for what runs in the background, if anything does."""
-        if self._running is None:
-            return
+        while self._running:
+            self._finish_first()
+
+    def _finish_first(self) -> None:
+        start = time.perf_counter()
         assert self._background is not None
-        (space, call), self._running = self._running, None
+        space, call = self._running.popleft()
         call.wait(self._background)
+        self._waited += time.perf_counter() - start
         self._complete(space, call, [], [])
 
     def settle(self) -> None:
@@ -229,6 +282,8 @@ class Worker:
         if limit is not None:
             run = limit.checked(run)
             functions = Checked(run)
+        last = _lasting(instructions)
+        last = None if last is None else instructions[last]
         instruction: Any
         for instruction in instructions:
             kind = type(instruction)
@@ -244,6 +299,9 @@ class Worker:
                 except Exception as error:  # noqa: BLE001 - whatever the engine raises reaches the user, as data
                     failed.append(self._op_failed(space, instruction, error))
             elif kind is int:
+                if self._running:  # which may need it
+                    self._running[-1][1].freed.append(instruction)
+                    continue
                 values.pop(instruction, None)
                 if failures:
                     failures.pop(instruction, None)
@@ -261,7 +319,7 @@ class Worker:
             elif kind is Site:
                 space.sites[instruction.number] = instruction.where
             elif kind is Repeat:
-                self._replay(space, instruction, failed, data, instruction is instructions[-1])
+                self._replay(space, instruction, failed, data, instruction is last)
             elif kind is Exchange:
                 self._exchange(space, instruction, failed)
             elif kind is ShardOp:
@@ -430,6 +488,17 @@ class Worker:
             "hot_sequences": len(self._repeated),
             **(self.hot_paths.get_stats(self.total_instructions) if self.loaded else {}),
         }
+
+
+def _lasting(instructions: Sequence[Any]) -> int | None:
+    """Where a repeat is that nothing after it has to wait for, if there is one."""
+    for place in range(len(instructions) - 1, -1, -1):
+        kind = type(instructions[place])
+        if kind is Repeat:
+            return place
+        if kind not in _WAITS_FOR_NOTHING:
+            return None
+    return None
 
 
 def _marks(instructions: Sequence[Any]) -> Iterator[Mark]:

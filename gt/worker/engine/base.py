@@ -45,6 +45,10 @@ class Engine(ABC):
         """What tells values of different specs apart, without the effort of making a spec."""
         return self.spec(value)
 
+    def dense(self, value: Any) -> Any:
+        """A value without gaps between its elements, in their order: itself, if it has none."""
+        return value
+
     @property
     def threads(self) -> int:
         """How many threads compute an op."""

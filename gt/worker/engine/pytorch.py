@@ -45,6 +45,10 @@ class PyTorchEngine(Engine):
         """What tells values of different specs apart."""
         return value.shape, value.dtype
 
+    def dense(self, value: torch.Tensor) -> torch.Tensor:
+        """A value without gaps: what is compiled looks at memory, and not at strides."""
+        return value.contiguous()  # itself, if it is
+
     @property
     def threads(self) -> int:
         """How many threads compute an op."""
