@@ -26,6 +26,7 @@ def test_without_names_they_are_listed(capsys: pytest.CaptureFixture[str], monke
 SLOW = {f"tv_execute_{kernel}" for kernel in ("softmax", "matmul", "layer_norm")}
 
 
+@pytest.mark.timeout(600)  # some wait for a compiler
 @pytest.mark.parametrize("name", sorted(BENCHMARKS.keys() - SLOW))
 def test_each_benchmark_runs_and_reports(name: str, capsys: pytest.CaptureFixture[str], monkeypatch):
     monkeypatch.setattr(tv_core, "KERNELS", ("vector_add", "attention"))

@@ -1,6 +1,7 @@
 """Training with hot paths is training: over one worker and over two, in this process and in others."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import gt
-from examples import train_transformer
+from examples import train_parallel, train_transformer
 from gt.client import Client, session
 from gt.client.remote import RemoteConnection
 from tests.servers import eventually
@@ -22,15 +23,18 @@ Program = Callable[[], list[float]]
 def cnn(steps: int = 10, batch: int = 48) -> list[float]:
     """Losses of a small network of convolutions."""
     gt.manual_seed(1)
+    gt.load_config(train_parallel.SIGNALS)
     nn, rng = gt.nn, np.random.default_rng(0)
     model = nn.Sequential(
         nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5)
     )
+    train_parallel.lay_out(model, "data", 2)
     optimizer = gt.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     losses = []
     for _ in range(steps):
-        x = gt.from_numpy(rng.standard_normal((batch, 1, 8, 8), np.float32))
-        y = gt.from_numpy(rng.integers(0, 5, batch))
+        with gt.signal.context("batch"):
+            x = gt.from_numpy(rng.standard_normal((batch, 1, 8, 8), np.float32))
+            y = gt.from_numpy(rng.integers(0, 5, batch))
         optimizer.zero_grad()
         loss = gt.nn.functional.cross_entropy(model(x), y)
         loss.backward()
@@ -63,11 +67,11 @@ def changing() -> list[float]:
 
 
 def transformer(steps: int = 10) -> list[float]:
-    """Losses of a GPT that is quickly compiled: with Adam, a schedule, and gradients that are clipped."""
+    """Losses of a GPT that is quickly compiled, each worker with its part of every batch."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"LAYERS": 1, "WIDTH": 32, "HEADS": 2, "CONTEXT": 16, "BATCH": 8}.items():
             patch.setattr(train_transformer, name, value)
-        return train_transformer.train(gt, steps=steps)[1]
+        return train_parallel.train("data", steps, workers=2)
 
 
 @contextlib.contextmanager
@@ -85,11 +89,21 @@ def worker_stats() -> list[dict[str, Any]]:
 
 
 def until_compiled(program: Program) -> list[list[float]]:
-    """What a program gives, again and again, eagerly at first and compiled in the end."""
-    given = []
-    for _ in range(3):
+    """What a program gives, again and again: eagerly at first, and on all workers compiled in the end."""
+    given: list[list[float]] = []
+
+    def compiling() -> int:
+        return sum(one["compiling"] for one in worker_stats())
+
+    def replayed() -> bool:
         given.append(program())
-        eventually(lambda: not any(one["compiling"] for one in worker_stats()), 240, "compiled")
+        before = compiling()
+        if before:  # let the compiler have the machine until it has done something
+            eventually(lambda: compiling() < before or time.sleep(0.2), 240, "compiled")
+        return all(one["replays"] > 0 for one in worker_stats())
+
+    eventually(replayed, 240, "compiled")
+    given.append(program())
     return given
 
 
