@@ -20,6 +20,9 @@ from gt.worker.condenser import Condenser
 BATCH = 256
 """How many tensors are made, at the most, before the stream is sent on."""
 
+SHORT = 16
+"""What repeats and has no more ops than this is done sooner than sent, so it waits for more."""
+
 FLUSH_SECONDS = 0.01
 """How long an instruction waits, at the most, before it is sent on."""
 
@@ -156,7 +159,7 @@ class Client:
             return BATCH
         # Just when what is expected has come whole: it can run while the next is issued. As long as there is
         # enough to do, several go together, because every message takes its time.
-        wanted = min(self.connection.under_way, BATCH)
+        wanted = BATCH if length <= SHORT else min(self.connection.under_way, BATCH)
         while left < wanted:
             left += length
         return min(left + 1, BATCH)
