@@ -1,6 +1,10 @@
-"""GT over several workers beside GT over one: how much faster, and what the dispatcher pays for it."""
+"""GT over several workers beside GT over one: how much faster, and what the dispatcher pays for it.
+
+Without hot paths, which `gt_hotpaths.py` measures: a compiler at work beside would be measured too.
+"""
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +26,8 @@ class _System:
         from gt.client.remote import RemoteConnection
         from gt.server.processes import LocalProcesses
 
+        os.environ["GT_AUTO_COMPILE"] = "0"
+        afterwards(lambda: os.environ.pop("GT_AUTO_COMPILE", None))
         self._processes = LocalProcesses(workers, threads=1)
         afterwards(self._processes.stop)
         self.client = Client(RemoteConnection(self._processes.address, 60))
