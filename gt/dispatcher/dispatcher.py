@@ -379,7 +379,7 @@ class Dispatcher:
         self._in_flight[sequence] = chunk
         name = chunk.session.name
         chunk.shown = without_data(chunk.instructions)
-        self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.shown)
+        self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.shown, count=chunk.weight)
         debug("dispatcher", chunk.instructions, prefix=f"{name} to {worker.name}: ")
         try:
             worker.send(sequence, chunk)
@@ -408,12 +408,13 @@ class Dispatcher:
         if refused:
             asked = (one for one in chunk.instructions if isinstance(one, GetData))
             errors |= {one.tensor: refused[one.request] for one in asked if one.request in refused}
+        where, count = f"WORKER {chunk.share.worker}", chunk.weight
         if marks:
-            self.stream.add("WORKER_RECV", f"WORKER {chunk.share.worker}", name, marks)
-        self.stream.add("WORKER_RECV", f"WORKER {chunk.share.worker}", name, chunk.shown, errors)
+            self.stream.add("WORKER_RECV", where, name, marks)
+        self.stream.add("WORKER_RECV", where, name, chunk.shown, errors, count)
         chunk.share.finished(chunk, seconds)
         if not session.gone:
-            self.stream.add("SEND", f"CLIENT {name}", name, chunk.shown, errors)
+            self.stream.add("SEND", f"CLIENT {name}", name, chunk.shown, errors, count)
             for reply in data:
                 session.link.data(reply)
         session.done(chunk.group)

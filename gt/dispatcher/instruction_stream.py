@@ -116,10 +116,14 @@ class InstructionStream:
         client: str = "",
         instructions: Sequence[LocalInstruction | Described | Laid | LaidAgain] = (),
         failed: Mapping[int, str] | None = None,
+        count: int = 0,
     ) -> None:
-        """Put what passed on the tape: instructions (without data), or replies to them, or neither."""
+        """Put what passed on the tape: instructions (without data), or replies to them, or neither.
+
+        `count` is how many lines they take, if that is known already.
+        """
         lines = instructions or (None,)
-        count = weight(lines)
+        count = count or weight(lines)
         elapsed = time.monotonic() - self._start
         passage = _Passage(elapsed, self._count, count, event, source, client, lines, failed or {})
         self._count += count
