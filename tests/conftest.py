@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -114,3 +115,19 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(triton_viz.config, "vectorized", request.param != "one at a time")
     monkeypatch.setattr(triton_viz.config, "num_sms", 4 if request.param == "threads" else 1)
     return request.param
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each compiled call that is begun in the background from here on: whether it follows another."""
+    from gt.worker.hotpaths import Call
+
+    followed: list[bool] = []
+    start = Call.start
+
+    def noted(call: Call, background: Any, before: Call | None = None) -> None:
+        followed.append(before is not None)
+        start(call, background, before)
+
+    monkeypatch.setattr(Call, "start", noted)
+    return followed

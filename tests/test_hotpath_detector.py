@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
@@ -158,6 +159,28 @@ def test_a_fetch_ends_a_sequence():
     assert [len(sequence) for sequence in detector.sequences.values()] == [27]
 
 
+def test_a_loop_that_is_left_now_and_then_begins_where_it_is_left():
+    stream = Stream()
+    w, m, v = ([stream.op("full") for _ in range(4)] for _ in range(3))
+    for n in range(60):
+        x = stream.op("linear", 10_000 + n, w[0], w[1])
+        loss = stream.op("cross_entropy", stream.op("linear", stream.op("relu", x), w[2], w[3]))
+        grads = [stream.op("matmul", loss, x) for _ in range(4)]
+        for k, grad in enumerate(grads):
+            m[k] = stream.op("weighted_sum", m[k], grad)
+            v[k] = stream.op("average_of_squares", v[k], grad)
+            w[k] = stream.op("adaptive_step", w[k], m[k], v[k])
+        if n % 5 == 4:
+            stream.fetch(loss)
+    detector = HotPathDetector()
+    marked = detector.feed(stream.instructions)
+    left = next(place for place, one in enumerate(marked) if isinstance(one, GetData))
+    ends = [one for one in marked[left:] if isinstance(one, WorkerHotPathEnd)]
+    assert len(ends) == 55
+    assert {(one.sequence, one.complete) for one in ends} == {(ends[0].sequence, True)}
+    assert len(detector.sequences[ends[0].sequence]) == 20
+
+
 def test_an_unexpected_fetch_gives_up_what_was_predicted():
     stream = Stream()
     for n in range(20):
@@ -190,10 +213,55 @@ def test_two_loops_in_turn_are_both_known_once_learnt():
     assert tail.count(21) + tail.count(26) == 12
 
 
-def test_short_loops_become_one_sequence_several_times_over():
-    detector, _ = repeated(lambda stream, n: stream.op("add", 1, 2), 100)
+@pytest.mark.parametrize(
+    ("ops", "length"), [(1, 32), (2, 32), (5, 35), (7, 35), (8, 16), (9, 18), (15, 30), (16, 16), (17, 17)]
+)
+def test_short_loops_become_one_sequence_several_times_over(ops: int, length: int):
+    def step(stream: Stream, n: int) -> None:
+        for k in range(ops):
+            stream.op(f"op{k}", 1, 2)
+
+    detector, marked = repeated(step, 400 // ops)
     (sequence,) = detector.sequences.values()
-    assert len(sequence) == 16
+    assert len(sequence) == length
+    assert len(list(complete(detector, marked))) >= 3
+
+
+@pytest.mark.parametrize("ops", [10, 30])
+def test_a_short_loop_that_is_read_now_and_then_is_one_sequence_from_one_fetch_to_the_next(ops: int):
+    def step(stream: Stream, n: int) -> None:
+        stream.fetch([stream.op("add", 1, 2) for _ in range(ops)][-1])
+
+    detector, _ = repeated(step)
+    assert [len(sequence) for sequence in detector.sequences.values()] == [ops]
+
+
+@pytest.mark.parametrize("count", [70, 100, 200, 300])
+def test_a_short_loop_that_is_left_now_and_then_stays_in_long_sequences(count: int):
+    def step(stream: Stream, n: int) -> None:
+        x = stream.op("full")
+        for _ in range(count):
+            x = stream.op("add", x, 2)
+        stream.fetch(x)
+
+    detector, marked = repeated(step, 60)
+    hits = [len(ops) for _, ops in complete(detector, marked)]
+    assert sum(hits) > 0.9 * 60 * count
+    assert len(hits) < 60 * (count / 32 + 1)
+
+
+def test_what_is_the_beginning_of_something_longer_can_come_by_itself():
+    stream = Stream()
+    for n in range(120):
+        x = chain(stream, n)
+        if n % 3 != 2:
+            for _ in range(9):
+                x = stream.op("grad", stream.op("exp", x), 3)
+        stream.fetch(x)
+    detector = HotPathDetector()
+    marked = detector.feed(stream.instructions)
+    assert [len(sequence) for sequence, _ in complete(detector, marked)][-3:] == [39, 39, 21]
+    assert all(agrees(sequence, ops) for sequence, ops in complete(detector, marked))
 
 
 def test_it_can_be_switched_off():
@@ -220,10 +288,10 @@ OPS = st.tuples(st.sampled_from(["add", "mul", "relu", "sum"]), st.lists(st.inte
 @settings(max_examples=60)
 @given(
     st.lists(st.lists(OPS, min_size=1, max_size=12), min_size=1, max_size=3),
-    st.randoms(use_true_random=False),
+    st.integers(0, 2**32),
 )
-def test_generated_loops_pass_unchanged_and_what_is_marked_is_what_it_says(bodies: list, random: Any):
-    stream = Stream()
+def test_generated_loops_pass_unchanged_and_what_is_marked_is_what_it_says(bodies: list, seed: int):
+    random, stream = Random(seed), Stream()
     recent = [0, 1, 2, 3, 4, 5]
     for _ in range(60):
         for name, inputs in random.choice(bodies) if random.random() < 0.2 else bodies[0]:
@@ -232,12 +300,20 @@ def test_generated_loops_pass_unchanged_and_what_is_marked_is_what_it_says(bodie
             stream.fetch(recent[-1])
         if random.random() < 0.1:
             stream.instructions.append(Site(1, "x.py:1"))
+        if random.random() < 0.05:
+            x = stream.op("relu", recent[-1])
+            for _ in range(random.randint(1, 100)):
+                x, before = stream.op(random.choice(["tanh", "exp", "sqrt", "relu"]), x), x
+                stream.free(before)
     detector = HotPathDetector()
     marked = []
     rest = stream.instructions
     while rest:
-        n = random.randint(1, 40)
+        n = random.randint(1, 40 if random.random() < 0.8 else 400)
         marked += detector.feed(rest[:n])
         rest = rest[n:]
     assert without_marks(marked) == stream.instructions
+    apart = HotPathDetector()
+    assert [out for one in stream.instructions for out in apart.process(one)] == marked
+    assert detector.get_stats() == apart.get_stats()
     assert all(agrees(sequence, ops) for sequence, ops in complete(detector, marked))

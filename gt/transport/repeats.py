@@ -109,14 +109,15 @@ def _fields(signal: Signal) -> tuple[int, str, Any, tuple[int, ...]]:
 
 def repeat_of(
     sequence: HotSequence,
+    ops: Sequence[Op],
     instructions: Sequence[Any],
     templates: dict[Any, Template],
 ) -> tuple[list[Any], Repeat]:
     """From the instructions of a sequence that came whole: what is to be done before it, and the rest.
 
-    Before it come uploads and lines of code, which wait for nothing. `templates` is what is known already.
+    Before it come uploads and lines of code, which wait for nothing. `ops` are those among the instructions,
+    and `templates` is what is known already.
     """
-    ops = [one for one in instructions if type(one) is Op]
     freed = dict.fromkeys([one for one in instructions if type(one) is int])
     results = [op.result for op in ops]
     before: list[Any] = []
@@ -144,11 +145,13 @@ def repeat_of(
             changed[n] = attrs
     if freed:
         kept = [n for n, result in enumerate(results) if result not in freed]
-        for result in results:
-            freed.pop(result, None)
+        gone = [tensor for tensor in inputs if tensor in freed]
+        if len(gone) + len(results) - len(kept) < len(freed):  # others too, which it does not need
+            made = set(results)
+            gone = [tensor for tensor in freed if tensor not in made]
     else:
-        kept = list(range(len(results)))
-    return before, Repeat(template, inputs, results, kept, list(freed), changed)
+        kept, gone = list(range(len(results))), []
+    return before, Repeat(template, inputs, results, kept, gone, changed)
 
 
 SEVERAL: set[type] = {Repeat}
@@ -170,8 +173,9 @@ def flat(instructions: Sequence[Any]) -> Sequence[Any]:
 
 def weight(instructions: Sequence[Any]) -> int:
     """How many instructions these stand for."""
-    extra = sum([one.size - 1 for one in instructions if type(one) in SEVERAL])
-    return len(instructions) + extra
+    if SEVERAL.isdisjoint(map(type, instructions)):
+        return len(instructions)
+    return len(instructions) + sum([one.size - 1 for one in instructions if type(one) in SEVERAL])
 
 
 def cut_after(instructions: Sequence[Any], start: int, count: int) -> int:

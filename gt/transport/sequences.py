@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 LONGEST = 8192
 """How many ops a sequence has at most."""
 
+LITTLE = 8
+"""What is repeated and has fewer ops than this is no step of anything."""
+
 Numbers = tuple[tuple[str, type], ...]
 """Attributes that are numbers, by name, and of what type: for Python, 1, 1.0 and True are equal."""
 
@@ -72,6 +75,11 @@ class HotSequence:
         return hashlib.sha256(repr(structure).encode()).hexdigest()[:12]
 
     @functools.cached_property
+    def little(self) -> bool:
+        """Whether it is a few ops again and again."""
+        return is_little(self.columns.names)
+
+    @functools.cached_property
     def expected(self) -> list[tuple[str, tuple[int, ...], dict[str, Any] | None, Numbers]]:
         """The steps, and which of their attributes are numbers: as `same` wants it."""
         return [(step.op, step.inputs, step.attrs, numbers_in(step.attrs)) for step in self.steps]
@@ -112,9 +120,16 @@ class HotSequence:
         return len(self.steps)
 
 
+def is_little(names: Sequence[Any]) -> bool:
+    """Whether ops of these names are a few again and again."""
+    return any(names[n:] == names[:-n] for n in range(1, LITTLE))
+
+
 # --- what counts as the same ---
 
 _RUN_TIME = ("seed",)
+_PLAIN = frozenset((int, bool, str, type(None)))
+"""Of equal values of these types, none is another than it seems, as in (1, True)."""
 
 
 def _may_change(name: str, value: Any) -> bool:
@@ -127,12 +142,19 @@ def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
         return a is b
     if a.keys() != b.keys():
         return False
-    kinds = [*map(type, a.values())]
-    if kinds != [*map(type, b.values())]:  # for Python, 1, 1.0 and True are equal
-        return False
-    if list in kinds or tuple in kinds:
-        return repr(a) == repr(b) or all(_alike(name, a[name], b[name]) for name in a)
-    return a == b or all(_alike(name, a[name], b[name]) for name in a)
+    for name, value in a.items():
+        other = b[name]
+        kind = type(value)
+        if kind is not type(other):  # for Python, 1, 1.0 and True are equal
+            return False
+        if kind is float or name in _RUN_TIME:
+            continue
+        if kind in _PLAIN:
+            if value != other:
+                return False
+        elif repr(value) != repr(other):
+            return False
+    return True
 
 
 def same(a: dict[str, Any] | None, b: dict[str, Any] | None, numbers: Numbers) -> bool:
@@ -149,10 +171,6 @@ def numbers_in(attrs: dict[str, Any] | None) -> Numbers:
     """The attributes that are numbers, and their types."""
     kinds = (bool, int, float)
     return tuple([(name, type(value)) for name, value in (attrs or {}).items() if type(value) in kinds])
-
-
-def _alike(name: str, a: Any, b: Any) -> bool:
-    return _may_change(name, a) or repr(a) == repr(b)
 
 
 def differ(a: dict[str, Any], b: dict[str, Any], names: Sequence[str]) -> bool:

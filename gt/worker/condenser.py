@@ -8,7 +8,7 @@ and a worker what nobody has condensed before.
 from collections.abc import Sequence
 from typing import Any
 
-from gt.transport.protocol import LocalInstruction, Mark, WorkerHotPathStart
+from gt.transport.protocol import LocalInstruction, Mark, Op, WorkerHotPathStart
 from gt.transport.repeats import Template, repeat_of
 from gt.transport.sequences import HotSequence
 from gt.worker.hotpath_detector import HotPathDetector
@@ -21,8 +21,8 @@ class Condenser:
         self.detector = HotPathDetector()
         self._patient = patient
         """Whether a sequence that has come whole waits for what is freed right after it."""
-        self._whole: HotSequence | None = None
-        """What is held is all of this, if anything."""
+        self._whole: tuple[HotSequence, list[Op]] | None = None
+        """What is held is all of this sequence, if anything; and its ops."""
         self.held: list[Any] | None = None
         """The instructions of a sequence that is expected, and has not come to its end."""
         self.marks: list[Mark] = []
@@ -39,7 +39,8 @@ class Condenser:
         out: list[Any] = []
         before = 0
         if self._whole is not None:
-            before = self._end(self._whole, stream, 0, out)
+            before = self._end(*self._whole, stream, 0, out)
+        came = iter(detector.came)
         for place in detector.marked:
             mark, stretch = stream[place], stream[before:place]
             before = place + 1
@@ -52,14 +53,16 @@ class Condenser:
                 out += held
                 continue
             self.held = held
-            before = self._end(detector.sequences[mark.sequence], stream, before, out)
+            before = self._end(*next(came), stream, before, out)
         if self.held is None:
             out += stream[before:]
         elif self._whole is None:
             self.held = self.held + stream[before:]
         return out
 
-    def _end(self, sequence: HotSequence, stream: list[Any], place: int, out: list[Any]) -> int:
+    def _end(
+        self, sequence: HotSequence, ops: list[Op], stream: list[Any], place: int, out: list[Any]
+    ) -> int:
         """Put out the repeat that is held, with what is freed from this place on; the result is the next."""
         assert self.held is not None
         end = place
@@ -67,9 +70,9 @@ class Condenser:
             end += 1
         self.held = self.held + stream[place:end]
         if end == len(stream) and self._patient:
-            self._whole = sequence
+            self._whole = sequence, ops
             return end
-        first, repeat = repeat_of(sequence, self.held, self._templates)
+        first, repeat = repeat_of(sequence, ops, self.held, self._templates)
         out += first
         out.append(repeat)
         self.held = self._whole = None
@@ -80,7 +83,7 @@ class Condenser:
         held, self.held = self.held, None
         whole, self._whole = self._whole, None
         if whole is not None and held is not None:
-            first, repeat = repeat_of(whole, held, self._templates)
+            first, repeat = repeat_of(*whole, held, self._templates)
             return [*first, repeat]
         if held is not None:
             self.detector.give_up()

@@ -21,13 +21,17 @@ from gt.transport.protocol import (
     WorkerHotPathEnd,
     WorkerHotPathStart,
 )
-from gt.transport.sequences import LONGEST, HotSequence, Step, alike
-from gt.worker.prediction import Prediction
+from gt.transport.sequences import LITTLE, LONGEST, HotSequence, Step, alike, is_little
+from gt.worker.glance import Glance
+from gt.worker.prediction import FEW, Prediction
 
 SHORTEST = 4
 """How many ops a sequence has at least: fewer are not worth it."""
 LONG_ENOUGH = 16
 """What is repeated and shorter than this becomes one sequence several times over."""
+MANY = 32
+"""What is less than `LITTLE`, such as an op by itself again and again, becomes a sequence of so many ops:
+every repeat has its price."""
 
 Refs = tuple[int, ...]
 Token = tuple[str, Refs, dict[str, Any] | None]
@@ -38,6 +42,9 @@ the number of its input. It is 0 for one that was never mentioned, and -1 for on
 already.
 """
 _WHICH = 1 << 12
+
+_AT_ONCE = 512
+"""How many instructions are passed over at once."""
 
 _LOOK_BACK = 32
 """How many ops are compared to find out where in a sequence they are."""
@@ -60,7 +67,9 @@ class HotPathDetector:
         self.sequences: dict[str, HotSequence] = {}
         self._shortest, self._longest = shortest, longest
         self._starts: dict[str, list[HotSequence]] = {}
-        """By the first op: the sequences that begin with it, the most recent first."""
+        """By the first op: the sequences that begin with it, the longest first."""
+        self._cycles: dict[str, list[Token | None]] = {}
+        """Sequences that were cut out of a loop somewhere, because nothing said where it begins."""
         # While nothing is predicted:
         self._history: list[Token | None] = []
         self._mentioned: dict[int, int] = {}
@@ -71,6 +80,9 @@ class HotPathDetector:
         self._run = 0
         self._region = -1
         """Where in the history began what the user wants compiled; -1 if nothing did."""
+        self._glance = Glance(LONG_ENOUGH)
+        self._unlearnt: list[Op | None] = []
+        """What came after the history, and cannot have repeated anything."""
         # While something is:
         self._current: Prediction | None = None
         self._skip = 0
@@ -78,6 +90,8 @@ class HotPathDetector:
         self._total = self._hot = 0
         self.marked: list[int] = []
         """Where in what `feed` returned last the marks are."""
+        self.came: list[tuple[HotSequence, list[Op]]] = []
+        """The sequences that came whole in it, and their ops."""
 
     def process(self, cmd: LocalInstruction) -> Iterator[LocalInstruction]:
         """The instruction, with marks before or after it."""
@@ -85,6 +99,7 @@ class HotPathDetector:
 
     def get_stats(self) -> dict[str, Any]:
         """What was seen and found."""
+        self._catch_up()
         return {
             "total_instructions": self._total,
             "hot_instructions": self._hot,
@@ -97,20 +112,58 @@ class HotPathDetector:
         if not self.enabled:
             return list(instructions)
         out: list[Any] = []
-        self.marked = []
+        self.marked, self.came = [], []
         place = 0
         while place < len(instructions):
             current = self._current
-            taken = 0 if current is None else current.take(instructions, place, _INSIDE)
-            if current is not None and taken:
+            if current is None:
+                taken = self._pass_over(instructions, place)
+            else:
+                taken = current.take(instructions, place, _INSIDE)
+            if taken:
                 out += instructions[place : place + taken]
                 place += taken
-                if not current.left:
+                if current is not None and not current.left:
                     self._complete(current, out)
             else:
                 place = self._each(instructions, place, out)
         self._total += len(instructions)
         return out
+
+    def _pass_over(self, instructions: Sequence[LocalInstruction], place: int) -> int:
+        """How many instructions from this one on begin no sequence and repeat nothing; they are learnt later.
+
+        It looks at many at once. It is 0 if they might, or if there are few: then look at each by itself.
+        """
+        rest: Sequence[Any] = instructions[place : place + _AT_ONCE]
+        if next((one.op for one in rest if type(one) is Op), None) in self._starts:
+            return 0
+        if not _INSIDE.issuperset(map(type, rest)):
+            rest = [*itertools.takewhile(lambda one: type(one) in _INSIDE, rest)]
+        # If all before them was passed over, it is worth it for one: to learn it is to learn all.
+        if len(rest) < (1 if self._unlearnt else FEW) or self._skip or self._region >= 0:
+            return 0
+        ops = [one for one in rest if type(one) is Op]
+        names = [op.op for op in ops]
+        if not self._starts.keys().isdisjoint(names):
+            return 0
+        if not self._unlearnt:
+            self._glance.add([token and token[0] for token in self._history[self._glance.seen :]])
+        if not self._glance.add(names, new=True):
+            return 0
+        self._unlearnt += ops
+        if len(self._history) + len(self._unlearnt) > 8 * self._longest:
+            self._start_over()
+        return len(rest)
+
+    def _catch_up(self) -> None:
+        """Learn what was passed over."""
+        unlearnt, self._unlearnt = self._unlearnt, []
+        for cmd in unlearnt:
+            if cmd is None:
+                self._push(None)
+            else:
+                self._learn(cmd)
 
     def _each(self, instructions: Sequence[LocalInstruction], place: int, out: list[Any]) -> int:
         """Look at instructions one by one until a sequence begins; the result is which comes next."""
@@ -148,12 +201,14 @@ class HotPathDetector:
                 append(cmd)
             else:
                 if current is not None:
-                    self._end(out)
+                    if not self._end(out):
+                        self._turn(current)
                     current = None
                 append(cmd)
                 self._break()
                 if kind is Boundary:
                     self._bound(cmd.begins)
+                return place
         return place
 
     def _complete(self, prediction: Prediction, out: list[Any]) -> None:
@@ -161,18 +216,20 @@ class HotPathDetector:
         self.marked.append(len(out))
         out.append(WorkerHotPathEnd(prediction.sequence.id, True))
         prediction.sequence.hits += 1
+        self.came.append((prediction.sequence, prediction.ops))
         self._hot += len(prediction.ops)
         self._current = None
+        self._break()  # it is not learnt again, so what comes next does not follow what was learnt last
 
     @property
-    def expected(self) -> tuple[int, int]:
-        """How many ops of what is predicted are still to come, and of how many; 0 if nothing is."""
-        return (0, 0) if self._current is None else (self._current.left, len(self._current.sequence.steps))
+    def expected(self) -> tuple[int, HotSequence | None]:
+        """How many ops of what is predicted are still to come, and what it is; 0 if nothing is."""
+        return (0, None) if self._current is None else (self._current.left, self._current.sequence)
 
     def give_up(self) -> None:
         """What was predicted will not be waited for."""
         if self._current is not None:
-            self._end([])
+            self._give_up(self._current, [])
 
     # --- prediction ---
 
@@ -197,41 +254,63 @@ class HotPathDetector:
         """Another sequence that began alike, and goes on with this op; if there is none, the end."""
         current, place = prediction.sequence, len(prediction.ops)
         for other in self._starts[current.steps[0].op]:
-            if other is current or len(other.steps) <= place:
-                continue
-            step = other.steps[place]
-            if cmd.op != step.op or refs != step.inputs or not alike(cmd.attrs, step.attrs):
-                continue
-            if all(
-                a.op == b.op and a.inputs == b.inputs and alike(a.attrs, b.attrs)
-                for a, b in zip(other.steps[:place], current.steps[:place], strict=True)
-            ):
-                prediction.turn_to(other)
-                return prediction
-        self._end(out)
+            if len(other.steps) > place:
+                step = other.steps[place]
+                if (
+                    cmd.op == step.op
+                    and refs == step.inputs
+                    and alike(cmd.attrs, step.attrs)
+                    and prediction.could_be(other)
+                ):
+                    prediction.turn_to(other)
+                    return prediction
+        if self._end(out):
+            return None
         recent = itertools.takewhile(lambda token: token is not None, reversed(self._history[-_LOOK_BACK:]))
         told: list[Any] = [*recent][::-1]
         self._skip = _until_start(current, [*told, (cmd.op, refs, cmd.attrs)])
         return None
 
-    def _end(self, out: list[Any]) -> None:
-        """Something else came than was predicted. What did come is learnt now."""
-        prediction, self._current = self._current, None
+    def _end(self, out: list[Any]) -> bool:
+        """Something else came than was predicted. Whether what did is a sequence; if not, it is learnt."""
+        prediction = self._current
         assert prediction is not None
+        for other in self._starts[prediction.sequence.steps[0].op]:
+            if len(other) == len(prediction.ops) and prediction.could_be(other):
+                prediction.turn_to(other)
+                self._complete(prediction, out)
+                return True
+        self._give_up(prediction, out)
+        return False
+
+    def _give_up(self, prediction: Prediction, out: list[Any]) -> None:
+        self._current = None
         self.marked.append(len(out))
         out.append(WorkerHotPathEnd(prediction.sequence.id, False))
         prediction.sequence.misses += 1
         for cmd in prediction.ops:
             self._learn(cmd)
 
+    def _turn(self, prediction: Prediction) -> None:
+        """A loop was left, perhaps to read something: this is where it begins, and not where it was cut."""
+        tokens = self._cycles.pop(prediction.sequence.id, None)
+        if tokens is not None:
+            place = len(prediction.ops)
+            self._know(_steps(tokens[place:] + tokens[:place]))
+
     def _break(self) -> None:
         """No sequence goes on beyond this."""
         self._skip = 0
-        if self._history and self._history[-1] is not None:
+        if self._unlearnt:
+            if self._unlearnt[-1] is not None:
+                self._unlearnt.append(None)
+                self._glance.add([None])
+        elif self._history and self._history[-1] is not None:
             self._push(None)
 
     def _bound(self, begins: bool) -> None:
         """The user says that something begins or ends here: it is a sequence from the first time on."""
+        self._catch_up()
         if begins:
             self._region = len(self._history)
             return
@@ -243,6 +322,8 @@ class HotPathDetector:
     # --- learning ---
 
     def _learn(self, cmd: Op) -> None:
+        if self._unlearnt:
+            self._catch_up()
         mentioned = self._mentioned
         now = here = len(self._history) * _WHICH
         refs: list[int] = []
@@ -261,8 +342,9 @@ class HotPathDetector:
         period = self._period
         if period and _same(history[now - period], token):
             self._run += 1
-            if self._run >= period and self._run >= LONG_ENOUGH:
-                self._commit(period * -(-LONG_ENOUGH // period))
+            enough = MANY if period < LITTLE else LONG_ENOUGH
+            if self._run >= period and self._run >= enough:
+                self._commit(period * -(-enough // period))
         else:
             before = self._at.get(key, -1)
             self._period = now - before if before >= 0 and now - before <= self._longest else 0
@@ -273,6 +355,8 @@ class HotPathDetector:
 
     def _start_over(self) -> None:
         self._history.clear()
+        self._unlearnt.clear()
+        self._glance = Glance(LONG_ENOUGH)
         self._mentioned.clear()
         self._at.clear()
         self._period = self._run = 0
@@ -285,10 +369,12 @@ class HotPathDetector:
             tokens = _shortest([cycle[n % period] for n in range(start, end)])
             if len(tokens) < self._shortest or self._known_in_parts(tokens):
                 continue
-            self._know(_steps(tokens))
+            known = self._know(_steps(tokens))
+            if None not in cycle and known.repeats == 1:
+                self._cycles[known.id] = tokens
         self._period = self._run = 0
 
-    def _know(self, steps: list[Step], explicit: bool = False) -> None:
+    def _know(self, steps: list[Step], explicit: bool = False) -> HotSequence:
         """From now on, expect this sequence."""
         sequence = HotSequence(steps)
         known = self.sequences.setdefault(sequence.id, sequence)
@@ -298,6 +384,8 @@ class HotPathDetector:
         if known in starts:
             starts.remove(known)
         starts.insert(0, known)
+        starts.sort(key=len, reverse=True)
+        return known
 
     def _known_in_parts(self, tokens: Sequence[Token | None]) -> bool:
         """Whether this is only what is known already, several times over."""
@@ -369,7 +457,7 @@ def _shortest(tokens: list[Token | None]) -> list[Token | None]:
     A loop that reads a result at every fifth step repeats every five steps, and yet its sequence is one step.
     """
     names = [token and token[0] for token in tokens]
-    for length in range(LONG_ENOUGH, len(tokens) // 2 + 1):
+    for length in range(MANY if is_little(names) else LONG_ENOUGH, len(tokens) // 2 + 1):
         if len(tokens) % length or names[length:] != names[:-length]:
             continue
         pieces = [tokens[n : n + length] for n in range(0, len(tokens), length)]

@@ -7,7 +7,7 @@ from typing import Any
 from gt.transport.protocol import Op
 from gt.transport.sequences import HotSequence, alike, same
 
-_FEW = 8
+FEW = 8
 """Of so many instructions, looking at all at once takes as long as one by one."""
 
 
@@ -20,7 +20,9 @@ class Prediction:
         """What has come of it."""
         self._refs: dict[int, int] = {}
         """What the sequence calls the tensors: the result of the step of that number or, below 0, one from
-        outside."""
+        outside. Results may be missing, until `_name_all`."""
+        self._named = 0
+        """How many results are in it."""
         self._results: list[int] = []
         self._outside: list[int] = []
 
@@ -31,12 +33,19 @@ class Prediction:
 
     def refs(self, cmd: Op) -> tuple[int, ...]:
         """An op's inputs as the sequence calls them."""
-        known = self._refs
+        known = self._name_all()
         for tensor in cmd.inputs:
             if tensor not in known:
                 self._outside.append(tensor)
                 known[tensor] = -len(self._outside)
         return tuple([known[tensor] for tensor in cmd.inputs])
+
+    def _name_all(self) -> dict[int, int]:
+        refs, named, made = self._refs, self._named, len(self._results)
+        if named < made:
+            refs.update(zip(self._results[named:], range(named, made), strict=True))
+            self._named = made
+        return refs
 
     def is_next(self, cmd: Op, refs: tuple[int, ...]) -> bool:
         """Whether this is what comes next."""
@@ -45,12 +54,19 @@ class Prediction:
 
     def add(self, cmd: Op) -> None:
         """This has come."""
-        self._refs[cmd.result] = len(self.ops)
         self._results.append(cmd.result)
         self.ops.append(cmd)
 
+    def could_be(self, other: HotSequence) -> bool:
+        """Whether what has come is the beginning of another sequence as well."""
+        place = len(self.ops)
+        return other is not self.sequence and all(
+            a.op == b.op and a.inputs == b.inputs and alike(a.attrs, b.attrs)
+            for a, b in zip(other.steps[:place], self.sequence.steps[:place], strict=True)
+        )
+
     def turn_to(self, other: HotSequence) -> None:
-        """What has come is the beginning of another sequence as well."""
+        """Another sequence that begins with what has come is expected instead."""
         self.sequence = other
 
     def take(self, instructions: Sequence[Any], start: int, may_pass: frozenset[type]) -> int:
@@ -59,18 +75,19 @@ class Prediction:
         It looks at many at once. If they don't, or if there are few, it is 0: then look at each by itself.
         """
         left = self.left
-        rest = instructions[start : start + 4 * left + _FEW]
-        kinds = [*map(type, rest)]
-        if len(rest) < _FEW:
+        rest = instructions[start : start + 2 * left + FEW]
+        if len(rest) < FEW:
             return 0
-        if not may_pass.issuperset(kinds):
-            stop = next(n for n, kind in enumerate(kinds) if kind not in may_pass)
-            rest, kinds = rest[:stop], kinds[:stop]
-        places = [n for n, kind in enumerate(kinds) if kind is Op]
-        if len(places) >= left:
-            places = places[:left]
-            rest = rest[: places[-1] + 1]
-        ops = [rest[n] for n in places]
+        if not may_pass.issuperset(map(type, rest)):
+            rest = [*itertools.takewhile(lambda one: type(one) in may_pass, rest)]
+        ops = [one for one in rest if type(one) is Op]
+        beyond = len(ops) - left
+        if beyond >= 0:
+            end = len(rest)
+            while beyond >= 0:
+                end -= 1
+                beyond -= type(rest[end]) is Op
+            ops, rest = ops[:left], rest[: end + 1]
         return len(rest) if self._add_all(ops) else 0
 
     def _add_all(self, ops: list[Op]) -> bool:
@@ -99,10 +116,10 @@ class Prediction:
             return False
         if fresh:
             new = set(fresh)
-            if len(new) < len(fresh) or not new.isdisjoint(made) or not self._refs.keys().isdisjoint(new):
+            refs_now = self._name_all()
+            if len(new) < len(fresh) or not new.isdisjoint(made) or not refs_now.keys().isdisjoint(new):
                 return False
-            self._refs.update(zip(fresh, range(-1 - len(self._outside), -1 - len(outside), -1), strict=True))
-        self._refs.update(zip(made, range(place, end), strict=True))
+            refs_now.update(zip(fresh, range(-1 - len(self._outside), -1 - len(outside), -1), strict=True))
         self._outside = outside
         self._results += made
         self.ops += ops
