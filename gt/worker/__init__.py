@@ -4,6 +4,18 @@ It computes with one engine (`gt.worker.engine`), which is loaded when the first
 Imports `gt.ops` and `gt.transport`, never the client or the dispatcher.
 """
 
-from gt.worker.worker import Worker
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gt.worker.worker import Worker
 
 __all__ = ["Worker"]
+
+
+def __getattr__(name: str) -> Any:
+    """The worker itself, when it is wanted: a client needs no more than what looks for repeats."""
+    if name == "Worker":
+        from gt.worker.worker import Worker
+
+        return Worker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

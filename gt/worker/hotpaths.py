@@ -25,6 +25,8 @@ _OFTEN = 3
 
 _OTHERS = "other results of it were needed than usual"
 
+_UNFIT = "its ops do not fit its tensors"
+
 _TRIED = 20
 """After so many times a compiled sequence must have been no slower than it was eagerly."""
 
@@ -142,7 +144,7 @@ class Call:
                 loan = Loan(code, self._given)
                 self.results = loan.results(loan.run())
         except Exception as error:  # noqa: BLE001 - what a compiled function raises: then it runs eagerly
-            self.error = error
+            self.error = error.with_traceback(None)  # which would keep all that it was given
         self.seconds = time.perf_counter() - start
 
     def promised(self) -> dict[int, Any]:
@@ -171,7 +173,7 @@ class Call:
         try:
             self.results = self._loan.results(code)
         except Exception as error:  # noqa: BLE001 - as above
-            self.error = error
+            self.error = error.with_traceback(None)  # which would keep all that it was given
 
 
 class _Path:
@@ -224,7 +226,11 @@ class HotPaths:
             if len(path.variants) >= _MOST_VARIANTS:
                 return self._fall_back("its shapes keep changing")
             shapes = [None if value is None else self._engine.spec(value) for value in given]
-            variant = path.variants[key] = self._new_variant(repeat, layout, shapes)
+            try:
+                variant = self._new_variant(repeat, layout, shapes)
+            except Exception:  # noqa: BLE001 - then it fails as it always did, op by op
+                return self._fall_back(_UNFIT)
+            path.variants[key] = variant
         self._variant = variant
         compiled = variant.that_leaves(repeat.kept)
         if compiled is None:
@@ -367,7 +373,11 @@ class HotPaths:
                 numbers=len(layout.numbers),
                 threads=self._engine.threads,
             )
-            made = specs_of(layout.nodes, variant.specs)
+            try:
+                made = specs_of(layout.nodes, variant.specs)
+            except Exception:  # noqa: BLE001 - as above
+                variant.give_up(_UNFIT)
+                return None
             nbytes = sum(math.prod(made[n].shape) * ITEMSIZE[made[n].dtype] for n in graph.outputs)
             variant.asked = Compiled(graph.key, needed, outputs, nbytes)
             config.debug("compile", f"{path.sequence.id}: {len(path.sequence)} ops, asking for {graph.key}")

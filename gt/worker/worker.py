@@ -32,11 +32,13 @@ from gt.transport.repeats import Repeat, flat, weight
 from gt.worker.background import Background, library_in
 from gt.worker.compiling import cache_folder
 from gt.worker.condenser import Condenser
+from gt.worker.eager_repeat import EagerRepeats
 from gt.worker.engine.base import Engine, attributes, load_engine
 from gt.worker.exchange import exchange, poison
 from gt.worker.guard import Guard
 from gt.worker.hotpaths import Call, HotPaths
 from gt.worker.memory import Checked, Limit, Values, dtype_name, explain, is_out_of_memory
+from gt.worker.space import Space
 
 if TYPE_CHECKING:
     from gt.transport.peers import Peers
@@ -47,7 +49,7 @@ LONG = {True: 1e-4, False: 1e-3}
 is to be done meanwhile."""
 
 
-_WAITS_FOR_NOTHING = {Upload, Site, int}
+_WAITS_FOR_NOTHING = {Upload, Site, int, Repeat}
 """Instructions that others need not have ended for; what is freed may be freed later."""
 
 
@@ -59,24 +61,6 @@ class Outcome(NamedTuple):
     seconds: float
     marks: Sequence[Mark] = ()
     """The hot paths that began and ended in it."""
-
-
-class Space:
-    """One client's part of a worker: nobody else's instructions can name what is in here.
-
-    A tensor is either a value or, if it could not be computed, a failure with its cause. Because a failed
-    tensor is simply not among the values, an op that reads it fails by itself, and looking out for that
-    costs an op that succeeds nothing.
-    """
-
-    __slots__ = ("condenser", "failures", "sites", "values")
-
-    def __init__(self, condenser: Condenser | None = None) -> None:
-        self.condenser = condenser
-        """Looks for what the client repeats, if that is wanted."""
-        self.values: dict[int, Any] = {}
-        self.failures: dict[int, str] = {}
-        self.sites: dict[int, str] = {}
 
 
 class Worker:
@@ -104,6 +88,8 @@ class Worker:
         self.engine_name = backend or engine
         self.modifiers = list(modifiers)
         self.spaces: dict[str, Space] = {}
+        self.condensed: set[str] = set()
+        """Clients whose streams need not be looked through for repeats."""
         self.total_instructions = 0
         self._hot = self.engine_name == "pytorch" and config.auto_compile()
         """Whether what clients repeat is compiled."""
@@ -132,6 +118,11 @@ class Worker:
     def hot_paths(self) -> HotPaths:
         """What is known of how to run what clients repeat."""
         return HotPaths(self.engine)
+
+    @functools.cached_property
+    def _eager_repeats(self) -> EagerRepeats:
+        """Runs what clients repeat as long as it is not compiled."""
+        return EagerRepeats(self.engine)
 
     @functools.cached_property
     def _background(self) -> Background | None:
@@ -166,47 +157,22 @@ class Worker:
                 )
         if self.modifiers:
             instructions = streams.through(self.modifiers, flat(instructions))
-        self.total_instructions += weight(instructions)
+        count = weight(instructions)
+        self.total_instructions += count
         marks: list[Mark] = []
-        if space.condenser is not None:
+        if self._hot and count > len(instructions):
             marks = [*_marks(instructions)]
+        if space.condenser is not None:
             instructions = space.condenser.condense(instructions)
             marks += space.condenser.marks
         self._waited = self._expected = 0.0
-        if self._running:
-            instructions = self._follow(space, instructions, failed, data)
-        if instructions:
-            self.finish()  # as late as this: what runs in the background does so meanwhile
-            self._carry_out(space, instructions, failed, data)
+        if self._running and self._running[-1][0] is not space:
+            self.finish()
+        self._carry_out(space, instructions, failed, data)
         self._exchanged.clear()
         # Who asked for what runs in the background is charged for it, and not who has to wait.
         seconds = time.perf_counter() - start - self._waited + self._expected
         return Outcome(failed, data, seconds, marks)
-
-    def _follow(
-        self, space: Space, instructions: Sequence[Any], failed: list[Failed], data: list[Fetched]
-    ) -> Sequence[Any]:
-        """Have a sequence follow what runs in the background, if it can. The result is what is left to do."""
-        place = _lasting(instructions)
-        if place is None or self._running[-1][0] is not space:
-            return instructions
-        if self._limit or (self.guard and self.guard.near()):
-            return instructions
-        repeat, rest = instructions[place], [*instructions[:place], *instructions[place + 1 :]]
-        if not _WAITS_FOR_NOTHING.issuperset(map(type, rest)):
-            return instructions
-        freed = [one for one in rest if type(one) is int]
-        if len(freed) < len(rest):
-            self._carry_out(space, [one for one in rest if type(one) is not int], failed, data)
-        while len(self._running) > 1:
-            self._finish_first()
-        call = self.hot_paths.follow(repeat, space.values, self._running[-1][1])
-        if call is None or call.compiled.best < self.long:
-            return [repeat, *freed]
-        call.freed += freed
-        self._count(repeat)
-        self._start(space, call)
-        return ()
 
     def _start(self, space: Space, call: Call) -> None:
         """Run a call in the background, after what runs there."""
@@ -220,22 +186,40 @@ class Worker:
         self._repeated[sequence.id] = self._repeated.get(sequence.id, 0) + len(sequence)
 
     def _replay(
-        self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched], last: bool
+        self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched], limited: bool
     ) -> None:
         """Carry out a sequence that came whole: compiled, if it is."""
         self._count(repeat)
-        call = self.hot_paths.ready(repeat, space.values, self._limit) if self._hot else None
+        call = self._following(space, repeat) if self._running and not limited else None
+        if call is None:
+            self.finish()
+            call = self.hot_paths.ready(repeat, space.values, self._limit) if self._hot else None
         if call is None:
             self._eagerly(space, repeat, failed, data)
-        elif last and call.compiled.best > self.long and self._background is not None:
+        elif not limited and call.compiled.best > self.long and self._background is not None:
             self._start(space, call)
         else:
             call.run(alone=not self._shares_process)
             self._complete(space, call, failed, data)
 
+    def _following(self, space: Space, repeat: Repeat) -> Call | None:
+        """What runs a sequence right after what runs in the background, if that can be."""
+        while len(self._running) > 1:
+            self._finish_first()
+        if not self._running:
+            return None
+        call = self.hot_paths.follow(repeat, space.values, self._running[-1][1])
+        return call if call is not None and call.compiled.best > self.long else None
+
     def _eagerly(self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched]) -> None:
         start = time.perf_counter()
-        self._carry_out(space, repeat.expanded(), failed, data)
+        checked = self._limit_now() is not None
+        left = repeat.expanded() if checked else self._eager_repeats.run(repeat, space.values)
+        if left:
+            self._carry_out(space, left, failed, data)
+        elif space.failures:
+            for tensor in repeat.freed:
+                space.failures.pop(tensor, None)
         if self._hot:
             self.hot_paths.ran(time.perf_counter() - start)
 
@@ -254,12 +238,16 @@ class Worker:
             self._finish_first()
 
     def _finish_first(self) -> None:
+        """Wait for the first; if it failed, for those after it as well, which were not begun."""
         start = time.perf_counter()
         assert self._background is not None
-        space, call = self._running.popleft()
-        call.wait(self._background)
+        ended = []
+        while self._running and (not ended or ended[0][1].error is not None):
+            ended.append(self._running.popleft())
+            ended[-1][1].wait(self._background)
         self._waited += time.perf_counter() - start
-        self._complete(space, call, [], [])
+        for space, call in ended:
+            self._complete(space, call, [], [])
 
     def settle(self) -> None:
         """Carry out what is held: whoever sent it may have nothing more to say for a while."""
@@ -278,15 +266,16 @@ class Worker:
         """One instruction after the other."""
         values, failures, engine = space.values, space.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
-        limit = self._limit or (self.guard and self.guard.near())
+        limit = self._limit_now()
         if limit is not None:
             run = limit.checked(run)
             functions = Checked(run)
-        last = _lasting(instructions)
-        last = None if last is None else instructions[last]
+        running = self._running
         instruction: Any
         for instruction in instructions:
             kind = type(instruction)
+            if running and kind not in _WAITS_FOR_NOTHING:
+                self.finish()
             if kind is Op:
                 try:
                     inputs, attrs = map(value, instruction.inputs), instruction.attrs
@@ -299,8 +288,8 @@ class Worker:
                 except Exception as error:  # noqa: BLE001 - whatever the engine raises reaches the user, as data
                     failed.append(self._op_failed(space, instruction, error))
             elif kind is int:
-                if self._running:  # which may need it
-                    self._running[-1][1].freed.append(instruction)
+                if running:  # which may need it
+                    running[-1][1].freed.append(instruction)
                     continue
                 values.pop(instruction, None)
                 if failures:
@@ -319,7 +308,7 @@ class Worker:
             elif kind is Site:
                 space.sites[instruction.number] = instruction.where
             elif kind is Repeat:
-                self._replay(space, instruction, failed, data, instruction is last)
+                self._replay(space, instruction, failed, data, limit is not None)
             elif kind is Exchange:
                 self._exchange(space, instruction, failed)
             elif kind is ShardOp:
@@ -327,10 +316,15 @@ class Worker:
             elif kind is Lost:
                 space.failures.update(dict.fromkeys(instruction.tensors, instruction.error))
 
+    def _limit_now(self) -> Limit | None:
+        """What every op is to be checked against, if that is needed."""
+        return self._limit or (self.guard and self.guard.near())
+
     def _space(self, client: str) -> Space:
         space = self.spaces.get(client)
         if space is None:
-            space = self.spaces[client] = Space(Condenser() if self._hot else None)
+            looks = self._hot and client not in self.condensed
+            space = self.spaces[client] = Space(Condenser() if looks else None)
             if self._limit is not None:
                 space.values = Values(self._limit, lambda value: self.engine.nbytes(value))
         return space
@@ -451,6 +445,7 @@ class Worker:
     def forget(self, client: str) -> None:
         """Drop everything of a client."""
         self.finish()
+        self.condensed.discard(client)
         space = self.spaces.pop(client, None)
         if space is not None and self._limit is not None:
             for number in list(space.values):
@@ -488,17 +483,6 @@ class Worker:
             "hot_sequences": len(self._repeated),
             **(self.hot_paths.get_stats(self.total_instructions) if self.loaded else {}),
         }
-
-
-def _lasting(instructions: Sequence[Any]) -> int | None:
-    """Where a repeat is that nothing after it has to wait for, if there is one."""
-    for place in range(len(instructions) - 1, -1, -1):
-        kind = type(instructions[place])
-        if kind is Repeat:
-            return place
-        if kind not in _WAITS_FOR_NOTHING:
-            return None
-    return None
 
 
 def _marks(instructions: Sequence[Any]) -> Iterator[Mark]:
