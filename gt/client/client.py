@@ -20,8 +20,8 @@ from gt.worker.condenser import Condenser
 BATCH = 256
 """How many tensors are made, at the most, before the stream is sent on."""
 
-SHORT = 16
-"""What repeats and has no more ops than this is done sooner than sent, so it waits for more."""
+SEVERAL_BATCHES = 8
+"""How many times as many make one message if so many are under way, and more will come."""
 
 FLUSH_SECONDS = 0.01
 """How long an instruction waits, at the most, before it is sent on."""
@@ -73,6 +73,10 @@ class Connection(Protocol):
         """Where a tensor lies."""
         ...
 
+    def condenses(self) -> None:
+        """What is sent from now on has been looked through for repeats."""
+        ...
+
     def last(self) -> None:
         """What is sent from now on is the last, and nobody will ask for data."""
         ...
@@ -117,6 +121,10 @@ class Client:
         """The signals for the gradients of ops, by the tensor that an op made: see signals.py."""
         # What modifiers have changed cannot be taken back if sending fails, as `_send` has to.
         self._condenser = Condenser(patient=True) if config.auto_compile() and not self.modifiers else None
+        if self._condenser is not None:
+            connection.condenses()
+        self._waits = False
+        """Whether somebody waits for room to send, and will."""
         self._lock = threading.RLock()
         self._trouble: Exception | None = None
         """What went wrong in the background."""
@@ -132,7 +140,7 @@ class Client:
     def fetch(self, tensor: int) -> np.ndarray:
         """A tensor's data. Sends what is pending, and waits."""
         self._raise_trouble()
-        self.connection.wait_for_room()
+        self._wait_for_room()
         with self._lock:
             request = next(self._requests)
             self.emit(protocol.GetData(request, tensor))
@@ -146,23 +154,32 @@ class Client:
         """Send what is pending; unless `whole`, what seems to become a repeat may wait for its end."""
         self._raise_trouble()
         # Here, before anything is taken off the list: this is where a fast client waits, and is interrupted.
-        self.connection.wait_for_room()
+        self._wait_for_room()
         with self._lock:
             if self._pending or self._held:
                 self._send(whole)
 
+    def _wait_for_room(self) -> None:
+        self._waits = True
+        try:
+            self.connection.wait_for_room()
+        finally:
+            self._waits = False
+
     def pass_on(self) -> int:
         """Send what need not wait; the result is after how many more ops to do so again."""
         self.flush(whole=False)
-        left, length = self._condenser.detector.expected if self._condenser is not None else (0, 0)
-        if not left:
+        left, sequence = self._condenser.detector.expected if self._condenser is not None else (0, None)
+        if sequence is None:
             return BATCH
         # Just when what is expected has come whole: it can run while the next is issued. As long as there is
-        # enough to do, several go together, because every message takes its time.
-        wanted = BATCH if length <= SHORT else min(self.connection.under_way, BATCH)
+        # enough to do, several go together, because every message takes its time; so does always what is done
+        # sooner than sent.
+        most = SEVERAL_BATCHES * BATCH
+        wanted = BATCH if sequence.little else min(self.connection.under_way, most)
         while left < wanted:
-            left += length
-        return min(left + 1, BATCH)
+            left += len(sequence)
+        return min(left + 1, 2 * most)
 
     @property
     def _held(self) -> list[protocol.LocalInstruction]:
@@ -212,7 +229,7 @@ class Client:
             # While batches go out anyway, this thread keeps out of the way of the one that fills them.
             seen, before = (self.connection.sent, len(self._pending), len(self._held)), seen
             waited = waited + 1 if seen[0] == before[0] else 0
-            if waited and (self._pending or self._held) and not self._busy:
+            if waited and (self._pending or self._held) and not self._busy and not self._waits:
                 try:
                     # A repeat that is on its way gets a little longer to come to its end.
                     self.flush(whole=seen == before or waited > HELD_TICKS)

@@ -21,11 +21,11 @@ from gt.transport.protocol import CreateTensor, Fetched, LocalInstruction, Uploa
 from gt.transport.repeats import Teller, weight
 from gt.transport.shared_memory import SharedMemory, host
 
-WINDOW = 4096
+WINDOW = 8192
 """How many instructions may be under way; then sending waits, so that a fast client cannot flood a server.
 Nor should it be far ahead: while it is at work, a worker on the same machine may have to wait."""
 
-FEW = 8
+FEW = 4
 """So many batches may always be. Not every one is acknowledged: see `server.ACK_EVERY`."""
 
 
@@ -188,6 +188,9 @@ class RemoteConnection:
         reply = self._wait(request)
         assert isinstance(reply, protocol.TapeLines)
         return reply
+
+    def condenses(self) -> None:
+        """Workers look again: each may get a part of what is sent."""
 
     def last(self) -> None:
         """What is sent from now on is the last."""

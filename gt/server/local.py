@@ -119,6 +119,11 @@ class LocalConnection:
         """In a forked child: this process has its own copy of everything, and goes on with it."""
         return False
 
+    def condenses(self) -> None:
+        """Nobody has to look again, unless the stream is changed on its way."""
+        if not self.server.dispatcher.modifiers and not self.server.worker.modifiers:
+            self.server.worker.condensed.add(self.name)
+
     def last(self) -> None:
         """What is sent from now on is the last."""
         self.server.link.closing = True

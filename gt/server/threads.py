@@ -205,6 +205,9 @@ class ThreadConnection(LocalConnection):
                 self._threads.changed.wait(1)
             return super().get_layouts(tensor)
 
+    def condenses(self) -> None:
+        """Workers look again: each may get a part of what is sent."""
+
     def last(self) -> None:
         """What is sent from now on is the last."""
 
