@@ -145,17 +145,17 @@ def gt_mlp_train_small() -> tuple[Job, Job]:
     return _versus_pytorch(lambda library: mlp(library, 8), 200, 1)
 
 
-GPT = "50 training steps of a GPT (2 layers, width 64, sequence 64, batch 8) with hot paths, "
+GPT = "100 training steps of a GPT (2 layers, width 64, sequence 64, batch 8) with hot paths, "
 
 
 @benchmark(GPT + "over processes", "eager PyTorch", speed_at_least(1.25))
 def gt_transformer_train() -> tuple[Job, Job]:
-    return _versus_pytorch(gpt, 50, 1)
+    return _versus_pytorch(gpt, 100, 1)
 
 
 @benchmark(GPT + "embedded", "eager PyTorch", speed_at_least(1.2))
 def gt_transformer_train_embedded() -> tuple[Job, Job]:
-    return _versus_pytorch(gpt, 50, None)
+    return _versus_pytorch(gpt, 100, None)
 
 
 @benchmark("microseconds to look at an instruction of a training loop", "eager PyTorch", index_at_most(1))
@@ -180,7 +180,21 @@ def gt_hotpath_detect() -> tuple[Job, Job]:
 def gt_hotpath_overhead() -> tuple[Job, Job]:
     import gt
 
-    return _on_and_off(lambda: _job(gpt(gt), 50))
+    return _on_and_off(lambda: _job(gpt(gt), 100))
+
+
+def _additions() -> object:
+    import gt
+
+    x, y = gt.zeros(10), gt.ones(10)
+    for _ in range(10_000):
+        x = x + y
+    return x.sum().item()
+
+
+@benchmark("10,000 small additions before they are compiled", "the same without hot paths", cost_at_most(1.1))
+def gt_hotpath_small_ops() -> tuple[Job, Job]:
+    return _on_and_off(lambda: _additions)
 
 
 @benchmark("5,000 small ops that never repeat", "the same without hot paths", cost_at_most(1.1))
