@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import gt
 from gt.client import Client, session
 from gt.dispatcher import Dispatcher
+from gt.dispatcher.fair_share import QUANTUM, RECENTLY
 from gt.errors import ConnectionLost, ProtocolError
 from gt.server.local import LocalConnection, LocalServer
 from gt.transport.layouts import Sharded
@@ -127,7 +128,7 @@ def test_a_step_of_many_ops_is_a_message_of_a_few_hundred_bytes():
     parameter = 0
     for _ in range(6):
         parameter = step(stream, ids, parameter)
-    condenser, teller = Condenser(), Teller()
+    condenser, teller = Condenser(patient=True), Teller()
     sizes = [len(encoded(teller.tell(condenser.condense(batch)))) for batch in in_batches(stream, 3)]
     assert sum(sizes[-40:]) < len(encoded(stream)) / 20
 
@@ -285,8 +286,10 @@ class Slow:
 
     name = "worker_0"
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, seconds: float = 1e-6) -> None:
         self.dispatcher = dispatcher
+        self.seconds = seconds
+        """How long it says that an instruction took."""
         self.waiting: list[Any] = []
 
     def send(self, sequence: int, chunk: Any) -> None:
@@ -296,7 +299,7 @@ class Slow:
 
     def answer(self) -> Any:
         sequence, chunk = self.waiting.pop(0)
-        self.dispatcher.done(sequence, 1e-6 * weight(chunk.instructions), [], [])
+        self.dispatcher.done(sequence, self.seconds * weight(chunk.instructions), [], [])
         return chunk
 
 
@@ -332,6 +335,50 @@ def test_a_repeat_counts_in_the_fair_shares_as_the_ops_it_stands_for():
     serve(10_000)  # until it is known how long an op takes
     serve(10_000)
     assert 0.8 < served[short] / served[long] < 1.25, served
+
+
+def adds(count: int) -> list[Any]:
+    """One op again and again."""
+    stream: list[Any] = [Op(0, "zeros", (), {"shape": [4]}, 0)]
+    for n in range(count):
+        stream += [Op(n + 1, "add", (n, n), None, 0), n]
+    return stream
+
+
+@pytest.mark.parametrize("somebody_else", [False, True])
+@pytest.mark.parametrize("seconds", [1e-5, 1e-3])
+def test_many_large_ops_that_are_one_instruction_are_taken_apart_if_others_wait(
+    seconds: float, somebody_else: bool
+):
+    dispatcher = Dispatcher()
+    worker = Slow(dispatcher, seconds)
+    dispatcher.add_worker(worker)
+    client, other = dispatcher.connect(Nobody()), dispatcher.connect(Nobody())
+    if not somebody_else:  # or not any more
+        dispatcher.sessions[other].waiting_since -= 2 * RECENTLY
+    for number, one in enumerate(Condenser(patient=True).condense(adds(2000))):
+        dispatcher.receive(client, number + 1, [one])
+    chunks = []
+    while worker.waiting:
+        chunks.append(worker.answer())
+    ops = [one.op for chunk in chunks for one in flat(chunk.instructions) if isinstance(one, Op)]
+    assert len(ops) >= 1900
+    tail = chunks[-20:-1]
+    if somebody_else and seconds == 1e-3:
+        assert max(chunk.weight for chunk in tail) * seconds <= QUANTUM
+    else:
+        assert all(isinstance(chunk.instructions[0], Repeat) for chunk in tail)
+
+
+def test_a_worker_does_not_wait_for_more_of_a_few_ops_that_come_again_and_again():
+    condenser = Condenser()
+    stream = adds(1200)
+    out = condenser.condense(stream[:1200])
+    assert any(isinstance(one, Repeat) for one in out)
+    for start in range(1200, len(stream), 20):
+        out += condenser.condense(stream[start : start + 20])
+        assert condenser.held is None
+    assert weight(out) == len(stream)
 
 
 def test_a_client_that_waits_for_room_sends_whole_steps():

@@ -16,7 +16,7 @@ import msgspec
 from gt.dispatcher.uploads import cut_frame
 from gt.transport.describe import Described
 from gt.transport.protocol import CreateTensor, GetData, LocalInstruction, Lost, Op, Placed, Site
-from gt.transport.repeats import cut_after, flat, weight
+from gt.transport.repeats import Repeat, cut_after, flat, weight
 
 if TYPE_CHECKING:
     from gt.dispatcher.links import ClientLink
@@ -32,6 +32,9 @@ WINDOW = 16
 
 MOST = 512
 """How many instructions a piece has at the most."""
+
+RECENTLY = 1.0
+"""Who asked for something so many seconds ago is likely to do so again."""
 
 
 class Batch:
@@ -215,6 +218,7 @@ class Session:
 
     def _cut(self, shares: Mapping[str, "FairShare"]) -> list[Chunk]:
         batch = self.queue[0]
+        self._take_apart(batch)
         count = max(1, min(MOST, int(QUANTUM / self.cost)))
         start, end = batch.position, cut_after(batch.instructions, batch.position, count)
         whole = start == 0 and end == len(batch.instructions)
@@ -233,6 +237,18 @@ class Session:
         group = Group(ends, 1)
         self.groups.append(group)
         return [Chunk(self, self.share, part, frames, group)]
+
+    def _take_apart(self, batch: Batch) -> None:
+        """Do not make others wait for many large ops because they are one instruction now.
+
+        A step of something is worth more whole than apart; a few ops again and again can end anywhere.
+        """
+        first = batch.instructions[batch.position] if batch.position < len(batch.instructions) else None
+        if type(first) is not Repeat or self.share is None or self.cost * first.size <= QUANTUM:
+            return
+        if first.sequence.little and self.share.is_shared(self):
+            batch.instructions = [*first.expanded(), *batch.instructions[batch.position + 1 :]]
+            batch.position = 0
 
     def _fan_out(
         self,
@@ -313,6 +329,11 @@ class FairShare:
     def has_room(self) -> bool:
         """Whether the worker should get more."""
         return self._out < 2 or (self._out < WINDOW and self._out_seconds < QUANTUM)
+
+    def is_shared(self, session: Session) -> bool:
+        """Whether somebody else wants some of it."""
+        since = time.monotonic() - RECENTLY
+        return any(one.queue or one.waiting_since > since for one in self.sessions if one is not session)
 
     def sent(self, chunk: Chunk) -> None:
         """The worker has been sent a piece."""

@@ -8,7 +8,7 @@ and a worker what nobody has condensed before.
 from collections.abc import Sequence
 from typing import Any
 
-from gt.transport.protocol import LocalInstruction, Mark, Op, WorkerHotPathStart
+from gt.transport.protocol import LocalInstruction, Mark, Op, WorkerHotPathEnd, WorkerHotPathStart
 from gt.transport.repeats import Template, repeat_of
 from gt.transport.sequences import HotSequence
 from gt.worker.hotpath_detector import HotPathDetector
@@ -20,7 +20,8 @@ class Condenser:
     def __init__(self, patient: bool = False) -> None:
         self.detector = HotPathDetector()
         self._patient = patient
-        """Whether a sequence that has come whole waits for what is freed right after it."""
+        """Whether a sequence that has come whole waits for what is freed right after it, and a few ops that
+        come again and again for more of them."""
         self._whole: tuple[HotSequence, list[Op]] | None = None
         """What is held is all of this sequence, if anything; and its ops."""
         self.held: list[Any] | None = None
@@ -58,6 +59,10 @@ class Condenser:
             out += stream[before:]
         elif self._whole is None:
             self.held = self.held + stream[before:]
+            expected = detector.expected[1]
+            if expected is not None and expected.little and not self._patient:
+                out += self.release()
+                self.marks.append(WorkerHotPathEnd(expected.id, False))
         return out
 
     def _end(
