@@ -36,6 +36,9 @@ MOST = 512
 RECENTLY = 1.0
 """Who asked for something so many seconds ago is likely to do so again."""
 
+TOO_LONG = 1.0
+"""Nobody who comes should have to wait so many seconds for what could have been cut."""
+
 
 class Batch:
     """Instructions that a client sent together, and how far they have been handed out."""
@@ -244,9 +247,10 @@ class Session:
         A step of something is worth more whole than apart; a few ops again and again can end anywhere.
         """
         first = batch.instructions[batch.position] if batch.position < len(batch.instructions) else None
-        if type(first) is not Repeat or self.share is None or self.cost * first.size <= QUANTUM:
+        if type(first) is not Repeat or self.share is None or not first.sequence.little:
             return
-        if first.sequence.little and self.share.is_shared(self):
+        seconds = self.cost * first.size
+        if seconds > TOO_LONG or (seconds > QUANTUM and self.share.is_shared(self)):
             batch.instructions = [*first.expanded(), *batch.instructions[batch.position + 1 :]]
             batch.position = 0
 

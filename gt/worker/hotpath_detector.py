@@ -29,7 +29,7 @@ SHORTEST = 4
 """How many ops a sequence has at least: fewer are not worth it."""
 LONG_ENOUGH = 16
 """What is repeated and shorter than this becomes one sequence several times over."""
-MANY = 64
+MANY = 128
 """What is less than `LITTLE`, such as an op by itself again and again, becomes a sequence of so many ops:
 every repeat has its price."""
 
