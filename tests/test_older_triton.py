@@ -35,3 +35,8 @@ def test_a_sample_of_the_tests_passes_on_the_older_release():
     assert passed, said
     assert int(passed[1]) > 300, said
     assert "this release of Triton lacks block pointers" not in said
+
+
+def test_block_pointers_that_a_loop_moves_are_followed_on_the_older_release():
+    said = on_the_older_release("-m", "pytest", "tests/test_symbolic.py", "-k", "block_pointer")
+    assert re.search(r"[1-9]\d* passed", said), said

@@ -61,6 +61,17 @@ def unpack(
                 return tl.tensor(at, kind)
 
             return list(handle.offsets or []), moved
+    if getattr(value, "__triton_aggregate__", False):  # of Triton's own, block pointers are such since 3.8
+        kind: Any = type(value)
+        names = [name for name in kind.__annotations__ if name in vars(value)]
+        fields, refilled = unpack([getattr(value, name) for name in names], as_tensor)
+
+        def again(parts: list[Symbolic]) -> Any:
+            other = kind._get_instance()  # as its class does: what it was made with is not known
+            vars(other).update(vars(value) | dict(zip(names, refilled(parts), strict=True)))
+            return other
+
+        return fields, again
     if isinstance(value, tuple | list | tl.tuple):
         unpacked = [unpack(member, as_tensor) for member in value]
 
