@@ -194,6 +194,15 @@ def test_what_is_found_in_a_generated_kernel_is_what_each_address_shows(
     check(text, n, {"x": view}, mode, seed)
 
 
+@pytest.mark.parametrize("who", ["", "if pid == 1:", "if pid < 2:", "if pid > 100:"])
+@pytest.mark.parametrize("view", ["broadcast", "one for all"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_store_that_is_the_same_in_all_programs_is_one_of_many(mode: str, view: str, who: str):
+    store = "tl.store(x + lane, b)"
+    lines = [who, *programs.indented([store])] if who else [store]
+    check(programs.HEAD + "\n".join(programs.indented(lines)) + "\n", 1, {"x": view}, mode, 0)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     pointers.kernels(),

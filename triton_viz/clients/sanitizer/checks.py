@@ -197,7 +197,10 @@ class BroadcastStores:
         self._stored: dict[object, np.ndarray] = {}
 
     def check(self, spot: object, block: Block, tensor: TensorInfo, places: np.ndarray) -> Wrong | None:
-        """Whether a place was stored to twice at this spot; `places` is each lane's program."""
+        """Whether a place was stored to twice at this spot.
+
+        `places` is each lane's program or, if there is one lane for all, those who do what it does.
+        """
         first, last = elements_of(tensor)
         keep = block.keep & (block.addresses >= first) & (block.addresses < last)
         lanes = np.broadcast_to(np.arange(len(keep)).reshape(-1, *(1,) * (keep.ndim - 1)), keep.shape)[keep]
@@ -208,6 +211,7 @@ class BroadcastStores:
         again[order[1:]] = offsets[order[1:]] == offsets[order[:-1]]
         programs = places[lanes] if len(keep) > 1 else np.broadcast_to(places[-1], len(lanes))
         again |= (stored[offsets] >= 0) & (stored[offsets] != programs)
+        again |= len(keep) == 1 and len(places) > 1
         stored[offsets] = programs
         if not again.any():
             return None

@@ -241,7 +241,11 @@ class Sanitizer(Client):
         return finding.place in self._wrapped.get(threading.get_ident(), ())
 
     def _stored_twice(self, spot: Spot, block: Block, tensor: TensorInfo) -> Wrong | None:
-        return self._broadcast.check((spot, tensor.name), block, tensor, here().programs.order.all())
+        programs = here().programs
+        places = programs.order.all()
+        if len(block.keep) == 1 and programs.active is not None:
+            places = places[programs.active]
+        return self._broadcast.check((spot, tensor.name), block, tensor, places)
 
     def _never_written(self, access: str, block: Block, fresh: uninitialized.Fresh) -> Wrong | None:
         found = None
