@@ -217,7 +217,7 @@ def test_numbers_that_are_skipped_need_not_be_said_one_by_one():
     teller, sizes = Teller(), []
     for _ in range(12):
         out: list[Any] = []
-        for _ in range(32):
+        for _ in range(64):
             out += [Op(number, "add", (x, x), None, 0), x, Op(number + 1, "add", (y, y), None, 0), y]
             x, y, number = number, number + 1, number + 2
         spread.receive([*condenser.condense(out), *condenser.release()])
