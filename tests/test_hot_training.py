@@ -1,6 +1,7 @@
 """Training with hot paths is training: over one worker and over two, in this process and in others."""
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import gt
 from examples import train_parallel, train_transformer
 from gt.client import Client, session
 from gt.client.remote import RemoteConnection
+from tests.programs import run_python
 from tests.servers import eventually
 
 pytestmark = pytest.mark.timeout(600)  # compilers take their time, above all on a busy machine
@@ -219,3 +221,12 @@ def test_a_step_over_the_wire_is_a_small_message_however_many_ops_it_has(
         np.testing.assert_allclose(x.numpy(), np.ones(4))
     ops = 19 * 600
     assert late < 2 * ops, "less than two bytes for an op"
+
+
+def test_the_example_says_what_was_found_and_compiled_and_gained(tmp_path: Path):
+    said = run_python("-m", "examples.hotpath", environment={"GT_CACHE_DIR": str(tmp_path)}, timeout=400)
+    losses = [float(one) for one in re.findall(r"\d+ steps a second, loss (\d\.\d+)", said.stdout)]
+    assert losses == [pytest.approx(losses[0], abs=2e-4)] * 2, said.stdout
+    assert re.search(r"[1-9]\d* sequence\(s\), [1-9]\d* ops of repeats", said.stdout), said.stdout
+    assert re.search(r"\d+ steps a second, \d+\.\d+ times as fast", said.stdout), said.stdout
+    assert re.search(r"[1-9]\d* graph\(s\), compiled in \d+ s, [1-9]\d* replays", said.stdout), said.stdout
