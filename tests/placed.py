@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -62,7 +62,9 @@ class Quiet:
 class OpByOp(PlacedRepeats):
     """Places every op by itself, always."""
 
-    def place(self, session: Session, instructions: Sequence[Any]) -> list[Any]:
+    def place(
+        self, session: Session, instructions: Sequence[Any], sessions: Iterable[Session] = ()
+    ) -> list[Any]:
         return place(session, self._sharding, flat(instructions))
 
 

@@ -139,8 +139,11 @@ def test_a_client_that_ends_frees_all_its_tensors_within_a_second(running: Clust
     observer.close()
 
 
-def test_a_long_queue_does_not_starve_a_short_one(running: Cluster):
-    """While one client keeps the worker busy for seconds, another's small requests are answered."""
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_long_queue_does_not_starve_a_short_one(running: Cluster, workers: int):
+    """While one client keeps the workers busy for seconds, another's small requests are answered."""
+    for _ in range(1, workers):
+        running.start_worker()
     greedy, modest = connect(running), connect(running)
     big = greedy.create(np.ones((300, 300)))
     for _ in range(1500):

@@ -285,7 +285,7 @@ class Dispatcher:
                 answer_lost(session, session.sharding, session.raw[0])
             return
         if session.sharding is not None and session.repeats is not None:
-            placed = session.repeats.place(session, instructions)
+            placed = session.repeats.place(session, instructions, self.sessions.values())
             if not session.queue:
                 # A client that rested has not saved up: it starts level with the others.
                 session.used = max(session.used, min(share.level for share in self._shares.values()))

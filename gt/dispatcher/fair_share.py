@@ -8,7 +8,7 @@ a million instructions, or with huge ones, does not starve a client with ten.
 
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -242,17 +242,22 @@ class Session:
         return [Chunk(self, self.share, part, frames, group)]
 
     def _take_apart(self, batch: Batch) -> None:
-        """Do not make others wait for many large ops because they are one instruction now.
+        first = batch.instructions[batch.position] if batch.position < len(batch.instructions) else None
+        if type(first) is Repeat and self.share is not None and self.should_cut(first, self.share.sessions):
+            batch.instructions = [*first.expanded(), *batch.instructions[batch.position + 1 :]]
+            batch.position = 0
+
+    def should_cut(self, repeat: Repeat, sessions: Iterable["Session"]) -> bool:
+        """Whether others would have to wait for many large ops because they are one instruction now.
 
         A step of something is worth more whole than apart; a few ops again and again can end anywhere.
         """
-        first = batch.instructions[batch.position] if batch.position < len(batch.instructions) else None
-        if type(first) is not Repeat or self.share is None or not first.sequence.little:
-            return
-        seconds = self.cost * first.size
-        if seconds > TOO_LONG or (seconds > QUANTUM and self.share.is_shared(self)):
-            batch.instructions = [*first.expanded(), *batch.instructions[batch.position + 1 :]]
-            batch.position = 0
+        seconds = self.cost * repeat.size
+        if seconds <= QUANTUM or not repeat.sequence.little:
+            return False
+        since = time.monotonic() - RECENTLY
+        others = (one.queue or one.waiting_since > since for one in sessions if one is not self)
+        return seconds > TOO_LONG or any(others)
 
     def _fan_out(
         self,
@@ -333,11 +338,6 @@ class FairShare:
     def has_room(self) -> bool:
         """Whether the worker should get more."""
         return self._out < 2 or (self._out < WINDOW and self._out_seconds < QUANTUM)
-
-    def is_shared(self, session: Session) -> bool:
-        """Whether somebody else wants some of it."""
-        since = time.monotonic() - RECENTLY
-        return any(one.queue or one.waiting_since > since for one in self.sessions if one is not session)
 
     def sent(self, chunk: Chunk) -> None:
         """The worker has been sent a piece."""

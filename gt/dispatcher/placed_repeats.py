@@ -5,7 +5,7 @@ A repeat that comes with tensors that lie as they did the last time is placed as
 that it is placed op by op.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -57,16 +57,20 @@ class PlacedRepeats:
         """How many repeats were placed as they had been before, and how many op by op."""
         return {"repeats_placed_again": self._again, "repeats_placed_op_by_op": self._one_by_one}
 
-    def place(self, session: Session, instructions: Sequence[Any]) -> list[Any]:
-        """What workers have to do for a client's instructions, and which."""
+    def place(
+        self, session: Session, instructions: Sequence[Any], sessions: Iterable[Session] = ()
+    ) -> list[Any]:
+        """What workers have to do for a client's instructions, and which; `sessions` share them."""
         if Repeat not in map(type, instructions):
             return place(session, self._sharding, instructions)
         out: list[Any] = []
         for one in instructions:
-            if type(one) is Repeat:
-                out += self._place(session, one)
-            else:
+            if type(one) is not Repeat:
                 out += place(session, self._sharding, (one,))
+            elif session.should_cut(one, sessions):
+                out += place(session, self._sharding, one.expanded())
+            else:
+                out += self._place(session, one)
         return out
 
     def _place(self, session: Session, repeat: Repeat) -> list[Any]:
