@@ -7,7 +7,7 @@ import { join, relative } from "node:path";
 import { defineConfig, type Plugin } from "vite";
 
 const ROOT = import.meta.dirname;
-// What lies here and leaves the page as it is. tests/test_page.py knows the same list.
+// What lies here and leaves the page as it is. tests/page/test_page.py knows the same list.
 const NOT_BUILT = ["node_modules", "tests", "GLOSSARY.md", "biome.json"];
 
 /** One hash over the sources: of a line `sha256  path` for each file, sorted by path. */

@@ -10,14 +10,23 @@
     triton_viz.launch()      # opens the page on what it did
 
 `trace` wraps a kernel; each run appends to `launches`. `save` and `load` keep a trace in one file.
-This module is the public API, and nothing else; it never imports gt.
+This module is the public API, and nothing else; it never imports gt. Clients, NKI, and the page with its
+server are imported when they are first used.
 """
+
+from typing import TYPE_CHECKING
 
 from triton_viz import errors
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
+from triton_viz.core.client_registry import register_client
 from triton_viz.core.config import cfg as config
+from triton_viz.core.lazy import lazy_exports
 from triton_viz.core.trace import clear, launches, load, save, trace
-from triton_viz.visualizer.interface import launch
+
+if TYPE_CHECKING:
+    from triton_viz.visualizer.interface import launch
+
+__getattr__ = lazy_exports(__name__, "triton_viz.visualizer.interface:launch")
 
 __all__ = [
     "Client",
@@ -29,6 +38,7 @@ __all__ = [
     "launch",
     "launches",
     "load",
+    "register_client",
     "save",
     "trace",
 ]

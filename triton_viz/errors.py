@@ -6,7 +6,8 @@ TritonVizError
 │   ├── AccessError    it touched memory that belongs to none of its arguments      (also an IndexError)
 │   ├── SanitizerError the sanitizer found something, and was told to raise
 │   └── HardwareError  it breaks a rule of the hardware that it is written for
-└── TraceFileError     a trace file that cannot be read                             (also a ValueError)
+├── TraceFileError     a trace file that cannot be read                             (also a ValueError)
+└── ConfigError        an environment variable that cannot be understood            (also a ValueError)
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ class TritonVizError(Exception):
 
 
 class UnsupportedError(TritonVizError, TypeError):
-    """What was handed to triton_viz cannot be traced."""
+    """An object that was given to triton_viz cannot be traced."""
 
 
 class KernelError(TritonVizError):
@@ -49,3 +50,7 @@ class HardwareError(KernelError):
 
 class TraceFileError(TritonVizError, ValueError):
     """A file is not a trace, or not one that this release reads."""
+
+
+class ConfigError(TritonVizError, ValueError):
+    """An environment variable says something that its setting cannot be."""

@@ -6,11 +6,13 @@ export function formatBytes(bytes: number): string {
   return `${power ? (bytes / 1024 ** power).toFixed(1) : Math.round(bytes)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
 }
 
-/** Seven significant digits at most: `0.5`, `1.234568e-9`, `12,345`. */
+/** Integers in full, others with seven significant digits at most: `0.5`, `1.234568e-9`, `12,345`. */
 export function formatNumber(value: number | string | boolean | null): string {
   if (value === null) return "unknown";
+  // Integers that a number cannot hold come as digits.
+  if (typeof value === "string" && /^-?\d+$/.test(value)) return BigInt(value).toLocaleString("en");
   if (typeof value !== "number") return String(value);
-  if (Number.isInteger(value) && Math.abs(value) < 1e12) return value.toLocaleString("en");
+  if (Number.isSafeInteger(value)) return value.toLocaleString("en");
   const small = Math.abs(value) < 1e-4 || Math.abs(value) >= 1e7;
   return small ? value.toExponential(3).replace(/\.?0+e/, "e") : String(Number(value.toPrecision(6)));
 }

@@ -13,7 +13,7 @@ export async function showIssues(launch: Launch, actions: Actions) {
   if (!found.checked) {
     parts.push(
       empty(
-        "Nobody looked for issues in this launch.",
+        "No client looked for issues in this launch.",
         'Trace it with `@triton_viz.trace(["tracer", "sanitizer", "race_detector"])` and run it again.',
       ),
     );

@@ -16,46 +16,74 @@ import { listenKeys } from "./keys";
 import { countOf } from "./layout";
 import { positionOf, programAt } from "./map";
 import { opsPanel } from "./oplist";
+import { pager } from "./paging";
 import type { Actions, Focus, Panel } from "./panel";
 import type { ProgramData } from "./payloads";
 import { showProfile } from "./profile";
 import { programsPanel } from "./programs";
 import { listenScheme } from "./scheme";
 import { sourcePanel } from "./source";
+import { Store } from "./store";
 import { tensorsPanel } from "./tensors";
 import type { Launch, Op, Program } from "./types";
 import { formatPlace, type Place, parsePlace, VIEWS, type ViewName } from "./url";
 
 const PLAY = 700;
 const picker = byId<HTMLSelectElement>("launch");
-let launches: Launch[] = [];
-let hasTape = false;
-let view: ViewName = "kernel";
-let data: ProgramData | undefined;
-let selected: Op | undefined;
-let focus: Focus | undefined;
-let heading: Program | undefined;
-let coming: Place | undefined;
-let latest = 0;
-let playing: ReturnType<typeof setInterval> | undefined;
+
+/** What the page shows, and what it has asked for. */
+interface State {
+  launches: Launch[];
+  hasTape: boolean;
+  view: ViewName;
+  /** The program that is shown. */
+  data: ProgramData | undefined;
+  selected: Op | undefined;
+  focus: Focus | undefined;
+  /** The program that is asked for: the next step starts there. */
+  heading: Program | undefined;
+  /** What is asked for, until it is shown. */
+  coming: Place | undefined;
+  /** Counts visits: an answer to an earlier one is dropped. */
+  visits: number;
+  /** Counts steps: an answer to an earlier one is dropped. */
+  steps: number;
+  playing: ReturnType<typeof setInterval> | undefined;
+}
+
+const store = new Store<State>({
+  launches: [],
+  hasTape: false,
+  view: "kernel",
+  data: undefined,
+  selected: undefined,
+  focus: undefined,
+  heading: undefined,
+  coming: undefined,
+  visits: 0,
+  steps: 0,
+  playing: undefined,
+});
 
 const actions: Actions = {
-  chooseProgram: (program) => visit({ view, launch: data?.launch.id, program, op: undefined }),
+  chooseProgram(program) {
+    const { view, data } = store.state;
+    visit({ view, launch: data?.launch.id, program, op: undefined });
+  },
   chooseOp(op) {
     pause();
-    select(op);
+    store.set({ steps: store.state.steps + 1, selected: op });
   },
   pointAt(line) {
     for (const panel of panels) panel.point?.(line);
   },
   goTo(place) {
+    const { data, focus, coming } = store.state;
     const focused = "focus" in place ? place.focus : focus;
     // Another element of what is shown already needs no new program.
     if (!place.program && !place.op && !place.line) {
-      focus = focused;
       // What is asked for already must not bring back what was pointed at before.
-      if (coming) coming.focus = focused;
-      tensors.focus(focus);
+      store.set({ focus: focused, coming: coming && { ...coming, focus: focused } });
       remember();
       return;
     }
@@ -75,6 +103,15 @@ const panels: Panel[] = [
   tensors,
 ];
 
+store.on("data", ({ data }) => {
+  if (data) for (const panel of panels) panel.show(data);
+});
+store.on("focus", ({ focus }) => tensors.focus(focus));
+store.on("selected", ({ selected }) => {
+  for (const panel of panels) panel.select?.(selected);
+  remember();
+});
+
 /** Asks for the launches anew, and shows the place in the address. */
 async function start() {
   // A page with its own tape has no server: it is the cluster's view alone.
@@ -83,10 +120,12 @@ async function start() {
     return visit({ view: "cluster" });
   }
   try {
-    ({ launches, tape: hasTape } = await api.launches());
+    const { launches, tape } = await api.launches();
+    store.set({ launches, hasTape: tape });
   } catch (error) {
     return explain(error);
   }
+  const { launches, hasTape } = store.state;
   picker.replaceChildren(
     ...launches.map((launch) => {
       const text = `${launch.kernel}  ·  grid ${launch.grid.join(" × ")}  ·  #${launch.id}`;
@@ -107,15 +146,16 @@ async function start() {
 
 /** Shows a place. What it leaves open is the newest launch, its first program, and the op selected before. */
 async function visit(place: Place, line?: number) {
-  const launch = place.launch ?? data?.launch.id ?? launches.at(-1)?.id ?? 0;
+  const was = store.state;
+  const launch = place.launch ?? was.data?.launch.id ?? was.launches.at(-1)?.id ?? 0;
   const program: Program = place.program ?? [0, 0, 0];
-  const ticket = ++latest;
+  const ticket = was.visits + 1;
   const wanted = place.view ?? "kernel";
-  coming = place;
+  store.set({ visits: ticket, coming: place });
   if (wanted === "cluster") {
     turnTo("cluster");
     document.title = "Cluster · Triton-Viz";
-    return showCluster(hasTape).catch(explain);
+    return showCluster(was.hasTape).catch(explain);
   }
   let fetched: ProgramData;
   try {
@@ -124,49 +164,40 @@ async function visit(place: Place, line?: number) {
       if (!(await more(fetched))) break;
     }
   } catch (error) {
-    if (ticket !== latest) return;
-    [heading, coming] = [undefined, undefined];
+    if (ticket !== store.state.visits) return;
+    store.set({ heading: undefined, coming: undefined });
     return explain(error);
   }
-  // Somebody who steps quickly asks for the next program before this one came.
-  if (ticket !== latest) return;
-  [heading, coming] = [undefined, undefined];
-  const before = data?.launch.id === launch && selected ? data.visualization_data.indexOf(selected) : 0;
-  if (data?.launch.id !== launch) pause();
-  data = fetched;
-  focus = place.focus;
+  // A user who steps quickly asks for the next program before this one came.
+  const { visits, coming, data, selected } = store.state;
+  if (ticket !== visits) return;
+  const same = data?.launch.id === launch;
+  const before = same && selected ? data.visualization_data.indexOf(selected) : 0;
+  if (!same) pause();
   picker.value = String(launch);
-  document.title = `${data.launch.kernel} · Triton-Viz`;
+  document.title = `${fetched.launch.kernel} · Triton-Viz`;
   turnTo(wanted);
-  for (const panel of panels) panel.show(data);
-  tensors.focus(focus);
-  const ops = data.visualization_data;
+  // An element may have been pointed at since this was asked for.
+  const focus = coming === undefined ? place.focus : coming.focus;
+  store.set({ heading: undefined, coming: undefined, data: fetched, focus });
+  const ops = fetched.visualization_data;
   const asked =
     ops.find((op) => op.uuid === place.op) ?? (line ? ops.find((op) => op.line === line) : undefined);
-  select(asked ?? ops[Math.min(Math.max(before, 0), ops.length - 1)]);
-  byId("issue-count").textContent = data.launch.issues ? String(data.launch.issues) : "";
+  store.set({ selected: asked ?? ops[Math.min(Math.max(before, 0), ops.length - 1)] });
+  byId("issue-count").textContent = fetched.launch.issues ? String(fetched.launch.issues) : "";
   try {
-    if (wanted === "profile") await showProfile(data, actions);
-    if (wanted === "issues") await showIssues(data.launch, actions);
+    if (wanted === "profile") await showProfile(fetched, actions);
+    if (wanted === "issues") await showIssues(fetched.launch, actions);
   } catch (error) {
-    if (ticket === latest) explain(error);
+    if (ticket === store.state.visits) explain(error);
   }
 }
 
 /** Fetches the next ops of a program that has more than one answer holds; false if there are none. */
-async function more(of: ProgramData): Promise<boolean> {
-  const loaded = of.visualization_data.length;
-  if (loaded >= of.total) return false;
-  const next = await api.program(of.launch.id, of.program, loaded);
-  // Paths are numbered in each answer by itself.
-  const shift = of.paths.length;
-  of.paths.push(...next.paths);
-  of.visualization_data.push(...next.visualization_data.map((op) => ({ ...op, path: op.path + shift })));
-  return next.visualization_data.length > 0;
-}
+const more = pager((of, first) => api.program(of.launch.id, of.program, first));
 
 function turnTo(name: ViewName) {
-  view = name;
+  store.set({ view: name });
   byId("message").hidden = true;
   for (const each of VIEWS) {
     byId(`view-${each}`).hidden = each !== name;
@@ -176,14 +207,9 @@ function turnTo(name: ViewName) {
   document.body.dataset.view = name;
 }
 
-function select(op: Op | undefined) {
-  selected = op;
-  for (const panel of panels) panel.select?.(op);
-  remember();
-}
-
 /** Writes what is looked at into the address. */
 function remember() {
+  const { data, view, selected, focus } = store.state;
   if (!data || view === "cluster") return;
   // Back leads to the launch or view seen before; single steps would only be in its way.
   const was = parsePlace(location.hash);
@@ -203,7 +229,7 @@ function explain(error: unknown) {
   if (!(error instanceof ApiError)) throw error;
   pause();
   if (error.gone) return say("The server is gone", `${error.message} Start it again, then try again here.`);
-  if (view === "cluster") return say("The cluster cannot be shown", error.message);
+  if (store.state.view === "cluster") return say("The cluster cannot be shown", error.message);
   say("There is nothing at this address", `${error.message} Another launch may be in the list above.`);
 }
 
@@ -215,19 +241,22 @@ function say(title: string, text: string) {
 }
 
 function stepProgram(by: number) {
+  const { data, heading } = store.state;
   if (!data) return;
   // Keys come faster than programs: a step starts where the last one leads.
   const position = positionOf(data.launch.grid, heading ?? data.program) + by;
   if (position < 0 || position >= countOf(data.launch.grid)) return;
   const to = programAt(data.launch.grid, position);
   actions.chooseProgram(to);
-  heading = to;
+  store.set({ heading: to });
 }
 
 /** Selects an op by its number, and fetches it first if it must. */
 async function stepTo(number: number | undefined) {
-  if (!data || number === undefined || number < 0 || number >= data.total) return pause();
-  const asked = data;
+  const { data: asked } = store.state;
+  if (!asked || number === undefined || number < 0 || number >= asked.total) return pause();
+  const step = store.state.steps + 1;
+  store.set({ steps: step });
   while (number >= asked.visualization_data.length) {
     try {
       if (!(await more(asked))) return;
@@ -235,35 +264,38 @@ async function stepTo(number: number | undefined) {
       return explain(error);
     }
   }
-  if (asked === data) select(data.visualization_data[number]);
+  // Where the last key or click leads counts, not which answer comes last.
+  const { data, steps } = store.state;
+  if (asked === data && step === steps) store.set({ selected: asked.visualization_data[number] });
 }
 
-const ops = () => data?.visualization_data ?? [];
-const at = () => (selected ? ops().indexOf(selected) : -1);
+const ops = () => store.state.data?.visualization_data ?? [];
+const total = () => store.state.data?.total ?? 0;
+const at = () => (store.state.selected ? ops().indexOf(store.state.selected) : -1);
 const steps = {
   previous: () => stepTo(at() - 1),
   next: () => stepTo(at() + 1),
-  "next-line": () =>
-    stepTo(nextLine(ops(), at()) ?? (ops().length < (data?.total ?? 0) ? ops().length : undefined)),
+  "next-line": () => stepTo(nextLine(ops(), at()) ?? (ops().length < total() ? ops().length : undefined)),
   "next-iteration": () => stepTo(nextIteration(ops(), at()) ?? undefined),
   "previous-iteration": () => stepTo(nextIteration(ops(), at(), -1)),
 };
 
 function pause() {
-  clearInterval(playing);
-  playing = undefined;
+  clearInterval(store.state.playing);
+  store.set({ playing: undefined });
   byId("play").textContent = "▶";
   byId("play").setAttribute("aria-label", "Play");
 }
 
 function play() {
-  if (playing) return pause();
+  if (store.state.playing) return pause();
   byId("play").textContent = "❚❚";
   byId("play").setAttribute("aria-label", "Pause");
-  playing = setInterval(() => {
-    if (at() >= (data?.total ?? 0) - 1) return pause();
+  const playing = setInterval(() => {
+    if (at() >= total() - 1) return pause();
     steps.next();
   }, PLAY);
+  store.set({ playing });
 }
 
 const help = byId<HTMLDialogElement>("help");
@@ -283,13 +315,15 @@ for (const name of VIEWS) {
       history.pushState(null, "", formatPlace({ view: "cluster" }));
       return visit({ view: "cluster" });
     }
+    const { launches, data, selected, focus } = store.state;
     if (!launches.length) return start();
     visit({ view: name, launch: data?.launch.id, program: data?.program, op: selected?.uuid, focus });
   };
 }
 picker.onchange = () => {
-  [selected, focus] = [undefined, undefined];
-  visit({ view: view === "cluster" ? "kernel" : view, launch: Number(picker.value) });
+  const { view } = store.state;
+  // Another launch begins at its first op.
+  visit({ view: view === "cluster" ? "kernel" : view, launch: Number(picker.value), program: undefined });
 };
 window.addEventListener("hashchange", () => visit(parsePlace(location.hash)));
 // Playing on would ask a server that is gone again and again.

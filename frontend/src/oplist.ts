@@ -2,8 +2,9 @@
 // the buttons that step through time.
 
 import { rendererOf } from "../ops/registry";
-import { byId, make, reveal } from "./dom";
-import { firstOf, holds, type Node, treeOf } from "./iterations";
+import { byId, make } from "./dom";
+import { firstOf, type Node, treeOf } from "./iterations";
+import { inView, type Loop, type Row, rowsOf, scrolledTo } from "./oprows";
 import type { Actions, Panel } from "./panel";
 import type { ProgramData } from "./payloads";
 import type { Op } from "./types";
@@ -14,9 +15,13 @@ export function opsPanel(actions: Actions): Panel {
   let data: ProgramData | undefined;
   let ops: Op[] = [];
   let tree: Node[] = [];
+  let grown = 0; // how many ops the tree holds: later ones are appended to the same array
   let number = -1;
+  let rows: Row[] = [];
+  let drawn: [number, number] = [-1, -1]; // which rows are in the document
+  let height = 24; // of a row, in pixels
 
-  const rowOf = (at: number): HTMLElement => {
+  const drawOp = (at: number): HTMLElement => {
     const op = ops[at] as Op;
     const renderer = rendererOf(op);
     const counts = renderer.counts?.(op);
@@ -31,11 +36,7 @@ export function opsPanel(actions: Actions): Panel {
     row.onclick = () => actions.chooseOp(op);
     return make("li", "", row);
   };
-  const loopOf = (loop: Exclude<Node, { op: number }>): HTMLElement => {
-    const shown = Math.max(
-      0,
-      loop.iterations.findIndex(({ nodes }) => holds(nodes, number)),
-    );
+  const drawLoop = (loop: Loop, shown: number): HTMLElement => {
     const current = loop.iterations[shown];
     const count = loop.iterations.length;
     const step = (by: number, name: string, sign: string) => {
@@ -54,27 +55,63 @@ export function opsPanel(actions: Actions): Panel {
       make("span", "number", `${(current?.index ?? 0) + 1} of ${count}`),
       step(1, "Next iteration", "›"),
     );
-    return make("li", "loop", head, make("ol", "", ...rowsOf(current?.nodes ?? [])));
+    return make("li", "loop", head);
   };
-  const rowsOf = (nodes: Node[]) => nodes.map((node) => ("op" in node ? rowOf(node.op) : loopOf(node)));
-
+  const drawRow = (row: Row): HTMLElement => {
+    const element = "op" in row ? drawOp(row.op) : drawLoop(row.loop, row.shown);
+    element.style.setProperty("--depth", String(row.depth));
+    return element;
+  };
+  const space = (count: number): HTMLElement => {
+    const element = make("li", "space");
+    element.setAttribute("aria-hidden", "true");
+    element.style.height = `${count * height}px`;
+    return element;
+  };
+  /** Draws the rows in view, with empty space in place of the others. */
   const draw = () => {
-    list.replaceChildren(...rowsOf(tree));
-    if (!ops.length) list.append(make("li", "none", "This program did nothing that was recorded."));
-    const marked = list.querySelector<HTMLElement>("[aria-current]");
-    if (marked) reveal(list, marked);
+    if (!ops.length) {
+      list.replaceChildren(make("li", "none", "This program did nothing that was recorded."));
+      return;
+    }
+    const [first, end] = inView(rows.length, height, list.scrollTop, list.clientHeight);
+    if (drawn[0] === first && drawn[1] === end) return;
+    drawn = [first, end];
+    const shown = rows.slice(first, end).map(drawRow);
+    list.replaceChildren(space(first), ...shown, space(rows.length - end));
   };
+  /** Draws anew: the ops, the selected one or the shown iterations have changed. */
+  const redraw = () => {
+    rows = rowsOf(tree, number);
+    drawn = [-1, -1];
+    const at = rows.findIndex((row) => "op" in row && row.op === number);
+    draw();
+    // All rows are equally high: the page's font says how high.
+    const first = list.querySelector<HTMLElement>("li:not(.space, .none)");
+    height = first?.getBoundingClientRect().height || height;
+    if (at >= 0 && list.clientHeight) {
+      const top = scrolledTo(at, height, list.scrollTop, list.clientHeight);
+      drawn = [-1, -1];
+      draw();
+      list.scrollTop = top;
+      draw();
+    }
+  };
+  list.onscroll = draw;
+  // It was hidden, or the window has another size.
+  new ResizeObserver(draw).observe(list);
   return {
     show(fresh) {
       data = fresh;
       ops = data.visualization_data;
       tree = treeOf(ops);
+      grown = ops.length;
       number = -1;
     },
     select(op) {
-      if (data && ops.length !== data.visualization_data.length) this.show(data);
+      if (data && ops.length !== grown) this.show(data);
       number = op ? ops.indexOf(op) : -1;
-      draw();
+      redraw();
       const total = data?.total ?? ops.length;
       byId("position").textContent = total ? `${number + 1} of ${total.toLocaleString("en")}` : "no ops";
       const time = byId<HTMLInputElement>("time");

@@ -76,7 +76,7 @@ export interface DotPayload {
   result_op: string;
 }
 
-/** What every op has. `fields` holds what a type has beyond it, for a renderer that knows the type. */
+/** Fields that every op has. `fields` holds those of its type, for a renderer that knows the type. */
 export interface OpPayload {
   uuid: string;
   type: string;
@@ -129,7 +129,7 @@ export interface SbufTimeline {
   instructions: number;
 }
 
-/** What all programs together moved between one tensor and the kernel. */
+/** Bytes that all programs moved between one tensor and the kernel. */
 export interface Traffic {
   type: string;
   tensor: string;
@@ -144,7 +144,7 @@ export interface TrafficTable {
   analysis: Traffic[];
 }
 
-/** What all programs did at one line of the kernel. */
+/** Totals of all programs at one line of the kernel. */
 export interface LineHeat {
   line: number;
   ops: number;
@@ -182,8 +182,8 @@ export interface Histogram {
   elements: number;
   nan: number;
   infinite: number;
-  lowest: number | null;
-  highest: number | null;
+  lowest: number | string | null;
+  highest: number | string | null;
   mean: number | null;
 }
 
@@ -195,7 +195,7 @@ export interface BinaryLayer {
   high: number | null;
 }
 
-/** What stands before the arrays of a binary answer. */
+/** The header of a binary answer, before its arrays. */
 export interface BinaryHeader {
   across: number;
   down: number;
@@ -237,7 +237,7 @@ export interface IssuePayload {
   op: string;
 }
 
-/** What the sanitizer says of one access. */
+/** The sanitizer's verdict for one access. */
 export interface VerdictPayload {
   line: number;
   access: string;
@@ -260,7 +260,7 @@ export interface Site {
   function: string;
 }
 
-/** What one line does to one tensor. */
+/** Accesses of one line to one tensor. */
 export interface SiteTraffic {
   site: Site[];
   kind: string;
@@ -285,7 +285,7 @@ export interface SiteTraffic {
   exact: boolean;
 }
 
-/** What the whole kernel does to one tensor. */
+/** Accesses of the whole kernel to one tensor. */
 export interface TensorTraffic {
   tensor: string;
   shape: number[];
@@ -341,7 +341,7 @@ export interface Contention {
   mean: number;
 }
 
-/** What a device could make of it at best. */
+/** Lower bounds of the run time on a device. */
 export interface Roofline {
   device: string;
   flops: number;
@@ -355,7 +355,7 @@ export interface Roofline {
   attainable: number;
 }
 
-/** What the compiler made of one line of source. */
+/** Compiled instructions of one line of source. */
 export interface CompiledLine {
   file: string;
   line: number;
@@ -364,9 +364,11 @@ export interface CompiledLine {
   widths: number[];
 }
 
-/** What the compiler made of the kernel, for a GPU that need not be here. */
+/** The compiled kernel, for a GPU that need not be present. */
 export interface Compiled {
   target: string;
+  language: string;
+  error: string;
   registers: number | null;
   spills: number | null;
   shared: number | null;
@@ -412,14 +414,14 @@ export interface KernelReport {
   findings: Finding[];
 }
 
-/** What the roofline's device can do. */
+/** The peak rates of the roofline's device. */
 export interface DeviceRoof {
   name: string;
   flops: number;
   bandwidth: number;
 }
 
-/** What one engine did, over all programs. */
+/** The work of one engine, over all programs. */
 export interface EngineWork {
   engine: string;
   instructions: number;
@@ -428,14 +430,14 @@ export interface EngineWork {
   flops: number;
 }
 
-/** What went from one memory to another, over all programs. */
+/** Transfers from one memory to another, over all programs. */
 export interface Move {
   source: string;
   destination: string;
   bytes: number;
 }
 
-/** What instructions read from and wrote to a memory, and how much of it was in use at most. */
+/** Bytes that instructions read from and wrote to a memory, and its peak use. */
 export interface MemoryUse {
   memory: string;
   read: number;
@@ -444,7 +446,7 @@ export interface MemoryUse {
   capacity: number;
 }
 
-/** What each engine and each memory of the chip did, over all programs. */
+/** The work of each engine and memory of the chip, over all programs. */
 export interface ChipReport {
   target: string;
   engines: EngineWork[];

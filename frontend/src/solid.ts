@@ -1,5 +1,5 @@
 // A tensor in three dimensions, on request: sheets of its last two axes, one behind the other along all others.
-// Elements that nobody touched are let through, so that what is further back is seen. A turn stops before the
+// Elements that were not touched are transparent, so that what is further back is seen. A turn stops before the
 // tensor would be seen edge-on. Every sheet is one image under an affine map: no library is needed for that.
 
 import { api, type Cells } from "./api";
@@ -56,7 +56,7 @@ export function axesOf(shape: number[]): [number, number, number] {
   return [shape.slice(0, -2).reduce((product, size) => product * size, 1), rows, cols];
 }
 
-/** The column and row of a sheet under a point of the screen; not whole numbers. */
+/** The column and row of a sheet under a point of the screen; not integers. */
 export function under({ a, b, c, d, e, f }: Sheet, x: number, y: number): [number, number] {
   const size = a * d - b * c;
   return [(d * (x - e) - c * (y - f)) / size, (a * (y - f) - b * (x - e)) / size];

@@ -122,7 +122,9 @@ describe("the bands of hot paths", () => {
   const line = (time: number, event: string, command: string, details: string) =>
     `${time}s | #1 | ${event} | WORKER w0 | Worker${command} | 0B | ${details}`;
   const log = [
+    line(1, "WORKER_SEND", "HotPathStart", "sequence=cd"),
     line(1, "WORKER_SEND", "BinaryOp", "result=c1_2 op=add"),
+    line(1, "WORKER_SEND", "HotPathEnd", "sequence=cd complete=True"),
     line(1.01, "WORKER_RECV", "HotPathStart", "sequence=ab success=True"),
     line(1.01, "WORKER_RECV", "HotPathEnd", "sequence=ab complete=True success=True"),
     line(1.01, "WORKER_RECV", "HotPathStart", "sequence=cd success=True"),

@@ -1,8 +1,34 @@
-"""The clients that come with triton_viz, one folder each."""
+"""The clients that come with triton_viz, one folder each, which registers it (`core/client_registry.py`).
 
-from triton_viz.clients.profiler import Profiler
-from triton_viz.clients.race_detector import RaceDetector
-from triton_viz.clients.sanitizer import Sanitizer
-from triton_viz.clients.tracer import Tracer
+A folder that is added here is found by itself. Its class can be imported from here, and is loaded then; the
+imports below are for type checkers.
+"""
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from triton_viz.clients.profiler.profiler import Profiler
+    from triton_viz.clients.race_detector.race_detector import RaceDetector
+    from triton_viz.clients.sanitizer.sanitizer import Sanitizer
+    from triton_viz.clients.tracer.tracer import Tracer
 
 __all__ = ["Profiler", "RaceDetector", "Sanitizer", "Tracer"]
+
+DEFAULT = "tracer"
+"""The client of `trace()` if none is given."""
+
+for _folder in pkgutil.iter_modules(__path__, f"{__name__}."):
+    if _folder.ispkg:
+        importlib.import_module(_folder.name)
+
+
+def __getattr__(name: str) -> Any:
+    from triton_viz.core.client_registry import registered_clients
+    from triton_viz.core.lazy import load
+
+    for entry in registered_clients().values():
+        if entry.exports == name:
+            return load(entry.client) if isinstance(entry.client, str) else entry.client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""What clients found, for people and for programs: on the terminal, as JSON and as SARIF.
+"""Reports of issues: on the terminal, as JSON and as SARIF.
 
-An issue is told the same way whoever found it: what, in which tensor and element, in which program, at which
-lines of source, and what to try.
+An issue is reported the same way by every client: the violation, the tensor and element, the program, the
+lines of source, and a suggestion.
 """
 
 import json
@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.text import Text
 
-from triton_viz.clients.sanitizer.data import Verdict
+from triton_viz.clients.sanitizer.verdict import Verdict
 from triton_viz.core.data import Issue, Launch, Site
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -31,12 +31,12 @@ def issues_of(launches: Launch | Iterable[Launch]) -> list[tuple[Launch, Issue]]
 
 
 def violations(launches: Launch | Iterable[Launch]) -> list[Issue]:
-    """What is certainly wrong, and not only unusual."""
+    """Kinds of issues that are errors, not only warnings."""
     return [issue for _, issue in issues_of(launches) if level(issue) == "error"]
 
 
 def level(issue: Issue) -> str:
-    """How bad: `error`, `warning` (harmless so far) or `note` (nobody knows)."""
+    """How bad: `error`, `warning` (harmless so far) or `note` (undecided)."""
     if issue.verdict != "violation":
         return "note"
     return "warning" if issue.kind in _MILD else "error"
@@ -129,7 +129,7 @@ def _source(site: Site) -> Iterable[Syntax]:
 
 
 def issues_as_json(launches: Launch | Iterable[Launch]) -> str:
-    """What was found as a list of JSON objects, one for each issue."""
+    """The issues as a list of JSON objects."""
     return json.dumps([_plain(launch, issue) for launch, issue in issues_of(launches)], indent=2)
 
 
@@ -162,7 +162,7 @@ def _site(site: Site) -> dict[str, Any]:
 
 
 def issues_as_sarif(launches: Launch | Iterable[Launch], tool: str = "triton_viz") -> str:
-    """What was found in SARIF 2.1.0, which editors and code hosts show at the lines of source."""
+    """The issues in SARIF 2.1.0, which editors and code hosts show at the lines of source."""
     found = issues_of(launches)
     kinds = sorted({issue.kind for _, issue in found})
     log = {

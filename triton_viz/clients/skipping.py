@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.core.grid.value import Value
-from triton_viz.dsls.triton.types import computed
+from triton_viz.dsls.triton.ops.types import compute_dtype
+from triton_viz.executor.value import Value
 
 
 def skipped_load(pointers: Value, *_: Any, **__: Any) -> Value:
     """Zeros of the right shape and type, the same for all lanes."""
     dtype = pointers.dtype.element_ty
-    zero = np.zeros((1,) * (1 + len(pointers.shape)), computed(dtype))
+    zero = np.zeros((1,) * (1 + len(pointers.shape)), compute_dtype(dtype))
     return Value(np.broadcast_to(zero, (1, *pointers.shape)), dtype)
 
 

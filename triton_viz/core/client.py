@@ -1,8 +1,9 @@
-# ruff: noqa: B027 - what a client does not want to hear, it need not define
+# ruff: noqa: B027 - optional callbacks do nothing unless a client defines them
 """Clients: modules that collect data while a kernel runs. And the manager that calls them."""
 
 import contextlib
 import dataclasses
+import functools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -11,27 +12,31 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from triton_viz.core import patch
-from triton_viz.core.columns import Programs
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Issue, Op, Program, TensorInfo
+from triton_viz.core.data import Issue, Op, Program, Record
 from triton_viz.core.interrupts import let_through
-from triton_viz.core.places import Tensors
+from triton_viz.core.records.accesses import Tensors
+from triton_viz.core.records.columns import Programs
+from triton_viz.core.records.tensor_info import TensorInfo
+from triton_viz.errors import UnsupportedError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclasses.dataclass(frozen=True)
 class OpCallbacks:
-    """What a client wants done around an op.
+    """The callbacks of a client around an op.
 
     Callbacks are called with the op's standardized arguments by name (docs/writing-a-client.md lists them),
-    after it also with its `result`. `op_overrider` is called with the builder's own arguments in place of the
-    op, if no client of the launch needs it done.
+    after it also with its `result`.
     """
 
     before_callback: Callable[..., None] | None = None
     after_callback: Callable[..., None] | None = None
     op_overrider: Callable[..., Any] | None = None
+    """Called with the builder's own arguments in place of the op, for the whole launch: callbacks of other
+    clients receive its result. Clients that override one op must give the same function; two different ones
+    are an error when the launch begins."""
     only: Collection[str] | None = None
     """If given, ops of other names (a `Compute`'s `name`) are not for this client: they cost it nothing."""
     mask_overrider: Callable[..., Any] | None = None
@@ -41,7 +46,7 @@ class OpCallbacks:
 
 @dataclasses.dataclass(frozen=True)
 class ForLoopCallbacks:
-    """What a client wants done around a loop of a kernel. A loop is known by its line."""
+    """The callbacks of a client around a loop of a kernel. A loop is identified by its line."""
 
     before_loop_callback: Callable[[int, int | None], None] | None = None
     """Called with the line and the number of iterations; of a `while` that is None."""
@@ -58,42 +63,55 @@ class Client(ABC):
     vectorized: ClassVar[bool] = False
     """Whether callbacks take all programs of a chunk at once. One client that does not makes the whole launch
     run one program at a time."""
+    finds_issues: ClassVar[bool] = False
+    """Whether it looks for something wrong: then a launch without its `Issue`s was checked."""
+
+    # Required: every client defines these, if only to do nothing.
+
+    @abstractmethod
+    def pre_run_callback(self, fn: Callable) -> None:
+        """Called once, before a launch: the place to reset what belongs to one launch."""
+
+    @abstractmethod
+    def post_run_callback(self, fn: Callable) -> None:
+        """Called once, after a launch, also after one that failed."""
+
+    @abstractmethod
+    def arg_callback(self, name: str, arg: Any) -> None:
+        """Called for each argument of the launch, tensors and others."""
+
+    @abstractmethod
+    def grid_callback(self, grid: Program) -> None:
+        """Called once per launch with the grid's size, after all arguments: the place to set up sampling."""
+
+    @abstractmethod
+    def grid_idx_callback(self, grid_idx: Any) -> None:
+        """Called before each program with its index; before each chunk with its `Programs`, if vectorized."""
 
     @abstractmethod
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Called once per op type when ops are patched; `OpCallbacks()` ignores the type."""
 
     @abstractmethod
-    def finalize(self) -> list[Any]:
-        """The records of this launch. Calling it again returns the same."""
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """Called once when loops are patched; `ForLoopCallbacks()` ignores them."""
 
-    # What follows does nothing unless a client says otherwise.
+    @abstractmethod
+    def finalize(self) -> list[Any]:
+        """The records of this launch. Calling it again returns the same, and it does not raise."""
+
+    # Optional: these do nothing unless a client overrides them.
+
     def choose_programs(self, grid: Program) -> np.ndarray | None:
-        """Which programs this client needs to run, as places in the grid counted with z fastest; None: all.
+        """Which programs this client needs, as positions in the grid counted with z fastest; None: all.
 
         The others are left out only if every client chooses the same: results then lack what they would
         have written.
         """
         return None
 
-    def pre_run_callback(self, fn: Callable) -> None:
-        """Called once, before a launch: the place to start over."""
-
-    def post_run_callback(self, fn: Callable) -> None:
-        """Called once, after a launch, also one that failed."""
-
-    def arg_callback(self, name: str, arg: Any) -> None:
-        """Called for each argument of the launch, tensors and others."""
-
-    def grid_callback(self, grid: Program) -> None:
-        """Called once a launch, with the grid's size."""
-
-    def grid_idx_callback(self, grid_idx: Any) -> None:
-        """Called before each program; with a chunk's `Programs`, if the client is vectorized."""
-
-    def register_for_loop_callback(self) -> ForLoopCallbacks:
-        """Called once when loops are patched; `ForLoopCallbacks()` ignores them."""
-        return ForLoopCallbacks()
+    def abort_callback(self) -> None:
+        """Called after all programs of a launch ran without an error: may raise one that ends the launch."""
 
     def discard_callback(self) -> None:
         """Forget all since this thread's last `grid_idx_callback`: those programs are run again.
@@ -110,8 +128,12 @@ class Client(ABC):
         return False
 
     def pre_warmup_callback(self, jit_fn: Callable) -> bool:
-        """Whether the kernel is to be compiled for `cfg.target` before it runs, to look at its ASM."""
+        """Whether the kernel is to be compiled for `warmup_target()` before it runs, to look at its ASM."""
         return False
+
+    def warmup_target(self) -> str:
+        """The target that this client wants the kernel compiled for, such as "cuda:90" or "hip:gfx942"."""
+        return cfg.target
 
     def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
         """Called with what the compiler made of the kernel (`Compiled`), or the error if it could not.
@@ -123,11 +145,14 @@ class Client(ABC):
         """A function of this client that only one thread runs at a time: `cfg.num_sms` may make several."""
         lock: threading.RLock = vars(self).setdefault("_lock", threading.RLock())
 
+        @functools.wraps(fn)
         def locked(*args: Any, **kwargs: Any) -> Any:
+            if cfg.num_sms == 1:  # asked here: a client may wrap its functions before the setting changes
+                return fn(*args, **kwargs)
             with lock:
                 return fn(*args, **kwargs)
 
-        return locked if cfg.num_sms > 1 else fn  # type: ignore[return-value] - the same signature
+        return locked  # type: ignore[return-value] - the same signature
 
 
 class ClientManager:
@@ -164,14 +189,21 @@ class ClientManager:
                 patch.patch_for_loop(backend, self),
             ):
                 yield
-        finally:
             for client in started:
                 with let_through():
-                    client.post_run_callback(fn)
+                    client.abort_callback()
+        finally:
+            with contextlib.ExitStack() as ends:  # each client's, also if another one's raises
+                for client in reversed(started):
+                    ends.callback(_end, client, fn)
 
-    def finalize(self) -> list[Op]:
-        """All clients' records of this launch."""
-        return [record for client in self.clients.values() for record in client.finalize()]
+    def finalize(self) -> list[Record]:
+        """All clients' records of this launch, in the order of the clients."""
+        return [record for client in self.clients.values() for record in _records_of(client)]
+
+    def launch_records(self) -> list[Record]:
+        """The records of a `Launch`: those of all clients, then those of the language."""
+        return [*self.finalize(), *self.language_records()]
 
     # --- what a DSL reports while a kernel runs ---
 
@@ -181,6 +213,8 @@ class ClientManager:
         self.grid: Program = (0, 0, 0)
         self.adopted: Callable[[], list[TensorInfo]] = list
         """The tensors that are no arguments, but that pointers in memory led to."""
+        self.language_records: Callable[[], list[Record]] = list
+        """Records of the launch that no client makes, but its language: a chip's buffers and totals."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """An argument of the launch. Tensors become the memory that the kernel may touch."""
@@ -217,9 +251,24 @@ class ClientManager:
         return any(kept)
 
     def discard_callback(self) -> None:
-        """What was reported since is void: these programs run again."""
+        """Discard callbacks since the last `grid_idx_callback`: these programs run again."""
         for client in self.clients.values():
             client.discard_callback()
+
+
+def _end(client: Client, fn: Callable) -> None:
+    with let_through():
+        client.post_run_callback(fn)
+
+
+def _records_of(client: Client) -> list[Record]:
+    records = client.finalize()
+    if not isinstance(records, list):
+        raise UnsupportedError(
+            f"client {client.NAME!r}: finalize() returned {records!r}; it has to return a list of records, "
+            "empty if there are none"
+        )
+    return records
 
 
 def tensors_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:

@@ -7,15 +7,25 @@ cfg.values       TRITON_VIZ_VALUES=1       let the tracer keep what was read and
 cfg.target       TRITON_VIZ_TARGET=cuda:80 what to compile for where a client asks for ASM; no GPU is needed
 cfg.sanitizer    TRITON_VIZ_SANITIZER=off  what `Sanitizer()` gives: symbolic, concrete or off
 cfg.progress     TRITON_VIZ_PROGRESS=0     no bar on the terminal during a long launch
+
+What is on or off is written as 1 or 0, true or false, on or off, yes or no, in upper or lower case. A
+variable that is empty is as if it was not set; anything else is a ConfigError.
 """
 
 import dataclasses
 import os
 
+from triton_viz.errors import ConfigError
+
+_BOOLEANS = {
+    **dict.fromkeys(("1", "true", "on", "yes"), True),
+    **dict.fromkeys(("0", "false", "off", "no"), False),
+}
+
 
 @dataclasses.dataclass
 class Config:
-    """What can be set."""
+    """The settings."""
 
     enabled: bool = True
     vectorized: bool = True
@@ -30,16 +40,28 @@ class Config:
         """The defaults, changed by the environment variables that are set."""
         config = cls()
         for field in dataclasses.fields(cls):
-            text = os.environ.get(f"TRITON_VIZ_{field.name.upper()}", "")
-            if field.name == "num_sms":
-                if text and not (text.isdecimal() and int(text) > 0):
-                    raise ValueError(f"TRITON_VIZ_NUM_SMS is a number of threads, not {text!r}")
-                config.num_sms = int(text or 1)
-            elif field.type is str or field.type == "str":
-                setattr(config, field.name, text or field.default)
-            elif text:
-                setattr(config, field.name, text != "0")
+            name = f"TRITON_VIZ_{field.name.upper()}"
+            text = os.environ.get(name, "").strip()
+            if text:
+                setattr(config, field.name, _PARSERS[type(field.default)](name, text))
         return config
+
+
+def _boolean(name: str, text: str) -> bool:
+    found = _BOOLEANS.get(text.lower())
+    if found is None:
+        raise ConfigError(f"{name} is {text!r}, and can only be one of {', '.join(_BOOLEANS)}")
+    return found
+
+
+def _count(name: str, text: str) -> int:
+    if not (text.isdecimal() and int(text) > 0):
+        raise ConfigError(f"{name} is a number of threads, not {text!r}")
+    return int(text)
+
+
+_PARSERS = {bool: _boolean, int: _count, str: lambda name, text: text}
+"""By the type of a setting: from the variable's name and text to the setting."""
 
 
 cfg = Config.from_environment()

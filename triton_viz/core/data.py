@@ -1,17 +1,28 @@
-"""What a trace is made of: the tensors of a launch, and the ops that its programs executed.
+"""The data model of a trace: launches, their tensors, and their records.
 
-Everything here is plain data and survives a trip through a file.
+A record is an op that programs executed, or something that was found out about the launch: an issue, a
+verdict, a profile. Everything here is plain data and survives a trip through a file.
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import msgspec
 import numpy as np
 
-from triton_viz.core.columns import Numbers, Places, Program, Programs, check_column
+from triton_viz.core.lazy import load
+from triton_viz.core.records.columns import (
+    AccessedElements,
+    Numbers,
+    Program,
+    Programs,
+    check_array,
+    check_sizes,
+)
+from triton_viz.core.records.tensor_info import TensorInfo
+
+R = TypeVar("R", bound="Record")
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -22,72 +33,33 @@ class Site(msgspec.Struct, frozen=True):
     function: str
 
 
-class TensorInfo(msgspec.Struct, frozen=True):
-    """A tensor argument: its name in the kernel, and where its elements are."""
-
-    name: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    """In elements, as in PyTorch."""
-    dtype: str
-    address: int
-    """Of its first element."""
-    itemsize: int
-    storage: tuple[int, int]
-    """From which address to which reaches the memory it is a view of."""
-
-    @classmethod
-    def of(cls, name: str, tensor: Any) -> "TensorInfo":
-        """What a trace keeps of a tensor of torch's, or of an array of NumPy's."""
-        if isinstance(tensor, np.ndarray):
-            return cls(
-                name=name,
-                shape=tensor.shape,
-                strides=tuple(stride // max(tensor.itemsize, 1) for stride in tensor.strides),
-                dtype=tensor.dtype.name,
-                address=tensor.__array_interface__["data"][0],
-                itemsize=tensor.itemsize,
-                storage=np.lib.array_utils.byte_bounds(tensor),
-            )
-        storage = tensor.untyped_storage()
-        return cls(
-            name=name,
-            shape=tuple(tensor.shape),
-            strides=tuple(tensor.stride()),
-            dtype=str(tensor.dtype).removeprefix("torch."),
-            address=tensor.data_ptr(),
-            itemsize=tensor.element_size(),
-            storage=(storage.data_ptr(), storage.data_ptr() + storage.nbytes()),
-        )
-
-    def elements(self, offsets: np.ndarray) -> np.ndarray:
-        """Which element is at each distance from the first, counted in row-major order; -1 where none is.
-
-        The largest stride is taken off first, so transposes, slices and steps come out right. Where strides
-        overlap, one distance is several elements, and this is one of them.
-        """
-        left = offsets.astype(np.int64)
-        position = np.zeros_like(left)
-        inside = np.ones(left.shape, bool)
-        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
-            if self.strides[axis] and self.shape[axis] > 1:
-                # Where a smaller stride overlaps, what is too much for this one is left to that one.
-                index = np.minimum(left // self.strides[axis], self.shape[axis] - 1)
-                left = left - index * self.strides[axis]
-                inside &= index >= 0
-                position += index * math.prod(self.shape[axis + 1 :])
-        return np.where(inside & (left == 0), position, -1)
-
+RECORDS: dict[str, type["Record"]] = {}
+"""The types of records by the names that files and the page use. A subclass of `Record` adds itself."""
 
 OPS: dict[str, type["Op"]] = {}
-"""Each kind of op by the name that records, files and the page know. A subclass of `Op` adds itself."""
+"""The types of records that are ops. A subclass of `Op` adds itself."""
+
+_DEFINED_IN: dict[str, str] = {}
+"""By name, the types whose module may not be imported yet, as "module:NAME"."""
 
 
-class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """One op at one place in the source and one iteration, of all programs that executed it together.
+def register_record(path: str) -> None:
+    """Register where a type of record is defined ("module:NAME"), so that trace files with it can be read."""
+    _DEFINED_IN[path.rpartition(":")[2]] = path
 
-    A subclass says which op, and what it did; a field that is `Numbers` holds a number for each lane. `at`
-    gives what one program did.
+
+def record_type(name: str) -> "type[Record] | None":
+    """A type of record by its name, imported if needed; None if it is unknown."""
+    if name not in RECORDS and name in _DEFINED_IN:
+        load(_DEFINED_IN[name])
+    return RECORDS.get(name)
+
+
+class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """Base class of records: an `Op`, or a finding of a client or the language about the launch.
+
+    It is about one place in the source and one iteration, and about all programs that it holds for. A field
+    that is `Numbers` holds a number for each lane. `at` gives one program's part.
     """
 
     programs: Programs
@@ -97,31 +69,31 @@ class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """For each loop around it, outermost first: the loop's line, and which iteration this is."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        OPS[cls.__name__] = cls
+        RECORDS[cls.__name__] = cls
 
     @property
     def program(self) -> Program:
         """The one program that it is of."""
         return self.programs.only()
 
-    def at(self, program: Program) -> "Op | None":
-        """What one program did; None if it did not come here."""
+    def at(self, program: Program) -> Self | None:
+        """One program's part; None if it has none."""
         lane = self.programs.lane(program)
         return None if lane is None else self.of_lane(lane)
 
-    def of_lane(self, lane: int) -> "Op":
+    def of_lane(self, lane: int) -> Self:
         """One lane's part."""
         own = {name: Numbers(1, numbers.at(lane)) for name, numbers in self._columns()}
         return msgspec.structs.replace(self, programs=self.programs.at(lane), **own)
 
     def _columns(self) -> Iterator[tuple[str, Numbers]]:
-        """What a subclass keeps for each lane."""
+        """The fields that have a value for each lane."""
         for name in self.__struct_fields__:
             if isinstance(value := getattr(self, name), Numbers):
                 yield name, value
 
     @classmethod
-    def joined(cls, parts: Sequence[Any]) -> "Op | None":
+    def joined(cls, parts: Sequence[Any]) -> Self | None:
         """Records of one op by different programs as one; None if they differ in what cannot be a column."""
         columns = {name for part in parts for name, _ in part._columns()}
         if not all(isinstance(getattr(part, name), Numbers) for part in parts for name in columns):
@@ -138,67 +110,100 @@ class Op(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
     def check(self) -> None:
         """Raise a ValueError if its columns do not fit each other: a file may say anything."""
-        check_column(self.programs.order, self.programs.lanes)
-        check_column(self.programs.active, self.programs.lanes)
+        self.programs.check()
         for _, numbers in self._columns():
-            check_column(numbers, self.programs.lanes)
+            numbers.check(self.programs.lanes)
+
+
+class Op(Record, frozen=True, tag=True, kw_only=True):
+    """An operation of the kernel at one place in the source, of all programs that executed it together.
+
+    A subclass says which op, and what it did. `at` gives what one program did.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        OPS[cls.__name__] = cls
+
+
+del RECORDS["Op"]  # no kind by itself: its subclasses are
+
+
+def join_chunks(chunks: Sequence[Sequence[R]]) -> list[R]:
+    """Records, with those of chunks in a row put together where they did the same in the same order."""
+    result: list[R] = []
+    for _, alike in itertools.groupby(chunks, key=lambda chunk: [_key(op) for op in chunk]):
+        together = list(alike)
+        if len(together) == 1:
+            result += together[0]
+            continue
+        joined = [type(parts[0]).joined(parts) for parts in zip(*together, strict=True)]
+        if any(op is None for op in joined):
+            result += itertools.chain.from_iterable(together)
+        else:
+            result += [op for op in joined if op is not None]
+    return result
+
+
+def _key(op: Record) -> tuple[Any, ...]:
+    """A key that records have in common that can be joined."""
+    return type(op), op.call_path, op.iterations
 
 
 class Access(Op, frozen=True, tag=True, kw_only=True):
     """Elements of tensors that were touched. Where the mask is false nothing was."""
 
-    places: Places
+    elements: AccessedElements
     values: np.ndarray | None = None
-    """What was read or written, of shape (L, *block), if that was asked for."""
+    """The values read or written, of shape (L, *block), if the tracer keeps values."""
 
     def of_lane(self, lane: int) -> "Access":
         """One lane's part."""
         values = self.values
         if values is not None and len(values) > 1:
             values = values[lane : lane + 1]
-        places, programs = self.places.at(lane), self.programs.at(lane)
-        return msgspec.structs.replace(self, programs=programs, places=places, values=values)
+        positions, programs = self.elements.at(lane), self.programs.at(lane)
+        return msgspec.structs.replace(self, programs=programs, elements=positions, values=values)
 
     @classmethod
     def joined(cls, parts: Sequence[Any]) -> "Access | None":
         """Records of one access by different programs as one."""
         lanes = [part.programs.lanes for part in parts]
-        places = Places.joined([part.places for part in parts], lanes)
-        if places is None:
+        positions = AccessedElements.joined([part.elements for part in parts], lanes)
+        if positions is None:
             return None
         values = None
         if parts[0].values is not None:
             columns = [
-                np.broadcast_to(p.values, (n, *p.places.shape))
+                np.broadcast_to(p.values, (n, *p.elements.shape))
                 for p, n in zip(parts, lanes, strict=True)
                 if p.values is not None
             ]
             values = np.concatenate(columns)
         programs = Programs.joined([part.programs for part in parts])
-        return msgspec.structs.replace(parts[0], programs=programs, places=places, values=values)
+        return msgspec.structs.replace(parts[0], programs=programs, elements=positions, values=values)
 
     def check(self) -> None:
         """Raise a ValueError if its columns do not fit each other."""
         super().check()
-        self.places.check(self.programs.lanes)
-        check_column(self.values, self.programs.lanes)
-        if self.values is not None and self.values.shape[1:] != self.places.shape:
-            raise ValueError("values that do not fit their block")
+        lanes = self.programs.lanes
+        self.elements.check(lanes)
+        check_array(self.values, "biuf", [(lanes, *self.elements.shape)], "values")
 
     @property
     def tensor(self) -> str:
         """The tensor's name in the kernel; empty if nothing was touched, several if several were."""
-        return ", ".join(self.places.tensors)
+        return ", ".join(self.elements.tensors)
 
     @property
     def offsets(self) -> np.ndarray:
         """How far each element is from its tensor's first, in elements: a block, or one for each lane."""
-        return self._blocks(self.places.elements)
+        return self._blocks(self.elements.elements)
 
     @property
     def mask(self) -> np.ndarray:
         """Which elements were touched: a block, or one for each lane."""
-        return self._blocks(self.places.mask)
+        return self._blocks(self.elements.mask)
 
     def _blocks(self, of_lane: Callable[[int], np.ndarray]) -> np.ndarray:
         lanes = self.programs.lanes
@@ -255,12 +260,12 @@ class Transfer(Op, frozen=True, tag=True, kw_only=True):
     """SBUF, PSUM, ..."""
     destination: str
     tensor: str
-    """What they are of, by its name in the kernel."""
+    """The name of the tensor in the kernel."""
     shape: tuple[int, ...]
     bytes: int
 
 
-class SbufEvent(Op, frozen=True, tag=True, kw_only=True):
+class SbufEvent(Record, frozen=True, tag=True, kw_only=True):
     """A buffer on the chip: where it was allocated, how large it is, and when it was in use.
 
     Times count the instructions of a program, so events of one program are the lines of a timeline.
@@ -280,6 +285,9 @@ class SbufEvent(Op, frozen=True, tag=True, kw_only=True):
     """The last instruction that uses it."""
     capacity: int
     """The bytes that each partition of the memory has."""
+    assigned: tuple[int, ...] = ()
+    """Instructions that wrote it because their result was assigned to it: `tile[...] = nisa.op()`. They do
+    not name it among what they write."""
 
 
 class Compute(Op, frozen=True, tag=True, kw_only=True):
@@ -297,13 +305,13 @@ class Other(Op, frozen=True, tag=True, kw_only=True):
     inputs: tuple[tuple[int, ...], ...]
 
 
-class Issue(Op, frozen=True, tag=True, kw_only=True):
+class Issue(Record, frozen=True, tag=True, kw_only=True):
     """Something wrong that a client found at this place, in one program that shows it."""
 
     kind: str
     """out of bounds, race, overflow, ..."""
     verdict: str
-    """violation: it happens, and was checked to happen. undecided: nobody knows, and `message` says why."""
+    """violation: it happens, and was checked to happen. undecided: `message` says why."""
     message: str
     tensor: str = ""
     index: tuple[int, ...] | None = None
@@ -313,7 +321,7 @@ class Issue(Op, frozen=True, tag=True, kw_only=True):
     past_end: int = 0
     """How many bytes beyond the tensor (or, negative, before it)."""
     mask: bool | None = None
-    """What the mask was there; None if there was none."""
+    """The mask at the element; None if there was none."""
     expression: str = ""
     """How the address came about, in the user's names."""
     suggestion: str = ""
@@ -336,23 +344,35 @@ class Launch(msgspec.Struct, kw_only=True):
     source: str
     grid: Program
     tensors: tuple[TensorInfo, ...]
-    records: list[Op]
+    records: list[Record]
+    checked_by: tuple[str, ...] = ()
+    """The clients that looked for issues, by name, also if they found none."""
+
+    def check(self) -> None:
+        """Raise a ValueError if its parts do not fit each other: a file may say anything."""
+        check_sizes(self.grid, "a grid")
+        for tensor in self.tensors:
+            tensor.check()
+        for record in self.records:
+            if record.programs.grid != self.grid:
+                raise ValueError(f"a record of {self.kernel} is of another grid")
+            record.check()
 
     @property
     def ops(self) -> int:
         """How many ops all programs together executed, of those that are recorded."""
-        return sum(record.programs.count for record in self.records)
+        return sum(record.programs.count for record in self.records if isinstance(record, Op))
 
-    def at(self, program: Program) -> list[Op]:
-        """What one program did, in order."""
+    def at(self, program: Program) -> list[Record]:
+        """One program's part of each record, in order."""
         return [op for _, op in self.numbered(program)]
 
-    def numbered(self, program: Program) -> Iterator[tuple[int, Op]]:
-        """What one program did, in order, each with the number of its record."""
-        for place, record in enumerate(self.records):
+    def numbered(self, program: Program) -> Iterator[tuple[int, Record]]:
+        """One program's part of each record, in order, each with the number of its record."""
+        for position, record in enumerate(self.records):
             op = record.at(program)
             if op is not None:
-                yield place, op
+                yield position, op
 
     def programs(self) -> Iterator[Program]:
         """All programs, in the order in which they run one at a time."""

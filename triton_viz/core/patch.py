@@ -10,35 +10,42 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from triton_viz.core.attributes import set_attributes
-from triton_viz.core.data import Op
-from triton_viz.core.grid.value import Value
-from triton_viz.dsls import OPERATION_REGISTRY
+from triton_viz.dsls import default_backend, find_dsl
 from triton_viz.dsls.base import Accessed, Adapter
+from triton_viz.errors import UnsupportedError
+from triton_viz.executor.value import Value
 
 if TYPE_CHECKING:
-    from triton_viz.core.client import Client, ClientManager
+    from triton_viz.core.client import Client, ClientManager, OpCallbacks
+
+Registered = list[tuple["Client", "OpCallbacks"]]
+"""Each client of a launch, with what it wants done around ops of one type."""
 
 
 class PatchOp:
     """Stands in for one op: adapter, callbacks before, the op or its overrider, callbacks after.
 
     It is an attribute of the builder's class, so it is called with the builder first, as the op would be.
+    `registered` is what each client answered for the op's type.
     """
 
     def __init__(
-        self, original: Callable, name: str, op_type: type[Op], adapter: Adapter, manager: "ClientManager"
+        self,
+        original: Callable,
+        name: str,
+        adapter: Adapter,
+        manager: "ClientManager",
+        registered: "Registered",
     ):
         self.adapter = adapter
         self.manager = manager
         self.original = original
-        asked = [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
-        callbacks = [(client, c) for client, c in asked if c.only is None or name in c.only]
+        self.name = name
+        callbacks = [(client, c) for client, c in registered if c.only is None or name in c.only]
         self.before = [_for(client, c.before_callback) for client, c in callbacks if c.before_callback]
         self.after = [_for(client, c.after_callback) for client, c in callbacks if c.after_callback]
         self.masks = [_blaming(client, c.mask_overrider) for client, c in callbacks if c.mask_overrider]
-        # One client may do without real data only if every client can.
-        overriders = [c.op_overrider for _, c in callbacks if c.op_overrider]
-        self._overrider = overriders[-1] if overriders and len(overriders) == len(asked) else None
+        self._overrider = _only_overrider(name, callbacks)
 
     @property
     def wanted(self) -> bool:
@@ -51,23 +58,46 @@ class PatchOp:
     def __call__(self, builder: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the op, with its own arguments."""
         standard = self.adapter(builder, *args, **kwargs)
+        changed = False
         if isinstance(accessed := standard.get("accessed"), Accessed):
-            # Here, for all clients at once, and before the op: an address that is nobody's is never touched.
+            # Here, for all clients at once, before the op: an address outside all tensors is never touched.
             accessed.locate(self.manager.tensors)
+            mask = accessed.mask
             for override in self.masks:
                 accessed.mask = override(**standard)
+            changed = accessed.mask is not mask
         for callback in self.before:
             callback(standard)
         if self._overrider is not None:
             result = self._overrider(*args, **kwargs)
-        elif self.masks and accessed is not None:
+        elif self.masks and accessed is not None and hasattr(builder, "masked_by"):
             with builder.masked_by(accessed.mask):
                 result = self.original(builder, *args, **kwargs)
         else:
+            if changed:
+                raise UnsupportedError(
+                    f"a client masks elements of {self.name!r} off, which this backend cannot do: "
+                    f"its builder, {type(builder).__name__}, has no masked_by (docs/adding-a-dsl.md)"
+                )
             result = self.original(builder, *args, **kwargs)
         for callback in self.after:
             callback({**standard, "result": result})
         return result
+
+
+def _only_overrider(name: str, callbacks: "Registered") -> Callable[..., Any] | None:
+    """The function that replaces an op, if a client gives one; an error if two give different ones."""
+    overriding = [(client, c.op_overrider) for client, c in callbacks if c.op_overrider is not None]
+    if not overriding:
+        return None
+    first, overrider = overriding[0]
+    for client, other in overriding[1:]:
+        if other != overrider:
+            raise UnsupportedError(
+                f"clients {first.NAME!r} and {client.NAME!r} both override the op {name!r}, with different "
+                "functions: trace the kernel with one of them, or let both give the same op_overrider"
+            )
+    return _blaming(first, overrider)
 
 
 def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str, Any]], None]:
@@ -108,13 +138,18 @@ def _plain(value: Any) -> Any:
 @contextlib.contextmanager
 def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
     """While inside, every op in the backend's registry calls the clients that asked for it."""
-    dsl = OPERATION_REGISTRY[backend]
+    dsl = find_dsl(backend)
     patches = []
+    # Once per type, not per op: `Compute` is the type of a hundred ops.
+    registered: dict[Any, Registered] = {
+        op_type: [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
+        for op_type in dict.fromkeys(op_type for op_type, _ in dsl.operations.values())
+    }
     for name, (op_type, adapter) in dsl.operations.items():
         present = getattr(dsl.namespace, name)
         # A client's callback may launch a kernel. Its ops are not the outer launch's.
         original = present.original if isinstance(present, PatchOp) else present
-        patched = PatchOp(original, name.removeprefix("create_"), op_type, adapter, manager)
+        patched = PatchOp(original, name.removeprefix("create_"), adapter, manager, registered[op_type])
         if patched.wanted or original is not present:
             patches.append((dsl.namespace, name, patched if patched.wanted else original))
     with set_attributes(patches):
@@ -129,25 +164,35 @@ def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
         asked = client.register_for_loop_callback()
         blaming = {name: call and _blaming(client, call) for name, call in vars(asked).items()}
         callbacks.append(dataclasses.replace(asked, **blaming))
-    with OPERATION_REGISTRY[backend].patch_loops(callbacks):
+    with find_dsl(backend).patch_loops(callbacks):
         yield
 
 
-_running = ["triton"]
-"""The backends of the launches that run, the innermost last: a client may launch a kernel from a callback."""
+_scopes: list[tuple[str, "ClientManager"]] = []
+"""Backend and manager of each launch that runs, the innermost last: a client may launch from a callback."""
 
 
 def running_backend() -> str:
-    """The backend of the launch that runs."""
-    return _running[-1]
+    """The backend of the innermost running launch; the default one outside of any launch."""
+    return _scopes[-1][0] if _scopes else default_backend()
+
+
+def running_manager() -> "ClientManager":
+    """The clients of the launch that runs."""
+    return _scopes[-1][1]
 
 
 @contextlib.contextmanager
 def patch_calls(backend: str, manager: "ClientManager") -> Iterator[None]:
-    """While inside, kernels of this backend run on our executor, and can call each other."""
-    _running.append(backend)
+    """While inside, kernels of this backend run on our executor, and can call each other.
+
+    Only the outermost scope of a backend patches: a nested one finds everything in place.
+    """
+    dsl = find_dsl(backend)
+    outermost = all(running != backend for running, _ in _scopes)
+    _scopes.append((backend, manager))
     try:
-        with OPERATION_REGISTRY[backend].patch_calls(manager):
+        with dsl.patch_calls() if outermost else contextlib.nullcontext():
             yield
     finally:
-        _running.pop()
+        _scopes.pop()

@@ -8,12 +8,22 @@ from typing import Any, Union
 import msgspec
 import numpy as np
 
-from triton_viz.core.data import OPS, Launch, Program, TensorInfo
+from triton_viz.core.client_registry import registered_clients
+from triton_viz.core.data import Launch, Program, Record, record_type
+from triton_viz.core.records.columns import LARGEST
+from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.errors import TraceFileError
 
-FORMAT = "tapestry trace 2"
+FORMAT = "tapestry trace 3"
 _WORTH_PACKING = 4096
 """Arrays of more bytes are compressed."""
+
+
+_DAMAGED = (
+    *(msgspec.MsgspecError, zlib.error),
+    *(ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError),
+)
+"""Errors of decoding a file that is no trace: a number may be of any size, lists of any depth."""
 
 
 class _Header(msgspec.Struct):
@@ -21,7 +31,7 @@ class _Header(msgspec.Struct):
 
 
 class _StoredLaunch(msgspec.Struct):
-    """A launch whose records are read one by one: which kinds of ops there are is open."""
+    """A launch whose records are read one by one: which kinds of records there are is open."""
 
     kernel: str
     file: str
@@ -30,10 +40,14 @@ class _StoredLaunch(msgspec.Struct):
     grid: Program
     tensors: tuple[TensorInfo, ...]
     records: list[msgspec.Raw]
+    checked_by: tuple[str, ...] = ()
 
 
 class _Trace(_Header):
-    launches: list[_StoredLaunch]
+    launches: msgspec.Raw
+    """A list of `_StoredLaunch`, as it is in the file."""
+    checksum: int | None = None
+    """The CRC-32 of `launches`. Files that were written before there was one have none."""
 
 
 def save(launches: list[Launch], path: str) -> None:
@@ -44,29 +58,30 @@ def save(launches: list[Launch], path: str) -> None:
         fields = {name: getattr(launch, name) for name in _StoredLaunch.__struct_fields__}
         fields["records"] = [msgspec.Raw(encode(record)) for record in launch.records]
         stored.append(_StoredLaunch(**fields))
-    Path(path).write_bytes(encode(_Trace(FORMAT, stored)))
+    body = encode(stored)
+    Path(path).write_bytes(encode(_Trace(FORMAT, msgspec.Raw(body), zlib.crc32(body))))
 
 
 def load(path: str) -> list[Launch]:
     """Read the launches of a file that `save` wrote."""
     data = Path(path).read_bytes()
-    kinds = Union[tuple(OPS.values())]  # noqa: UP007 - one that is made here
-    decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(kinds, dec_hook=_decode)
     try:
         header = msgspec.msgpack.decode(data, type=_Header)
         if header.format != FORMAT:
             raise TraceFileError(f"{path} holds a {header.format!r}, and this release reads {FORMAT!r}")
         trace = msgspec.msgpack.decode(data, type=_Trace)
+        if trace.checksum is not None and zlib.crc32(trace.launches) != trace.checksum:
+            raise ValueError("its checksum does not fit its content")
+        launches = msgspec.msgpack.decode(trace.launches, type=list[_StoredLaunch])
+        decode = _decoder(launches, path).decode
         found = []
-        for stored in trace.launches:
-            records = [decoder.decode(_known(record, path)) for record in stored.records]
+        for stored in launches:
+            records = [decode(record) for record in stored.records]
             fields: dict[str, Any] = msgspec.structs.asdict(stored)
-            found.append(Launch(**{**fields, "records": records}))
-            for record in records:
-                if record.programs.grid != stored.grid:
-                    raise ValueError(f"a record of {stored.kernel} is of another grid")
-                record.check()
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError, zlib.error) as error:
+            launch = Launch(**{**fields, "records": records})
+            launch.check()
+            found.append(launch)
+    except _DAMAGED as error:
         if isinstance(error, TraceFileError):
             raise
         raise TraceFileError(f"{path} is not a trace file, or is damaged: {error}") from error
@@ -74,20 +89,26 @@ def load(path: str) -> list[Launch]:
 
 
 class _Kind(msgspec.Struct):
-    """What a record says it is."""
+    """The type tag of a record."""
 
     type: str
 
 
-def _known(record: msgspec.Raw, path: str) -> msgspec.Raw:
-    """A record, whose kind must be one that is defined here."""
-    kind = msgspec.msgpack.decode(record, type=_Kind).type
-    if kind not in OPS:
-        raise TraceFileError(
-            f"{path} holds records of kind {kind!r}, which nothing here defines: import the module that does "
-            "before loading it"
-        )
-    return record
+def _decoder(launches: list[_StoredLaunch], path: str) -> "msgspec.msgpack.Decoder[Any]":
+    """A decoder of all kinds of records that a file holds. What defines them is imported if need be."""
+    integer_type = msgspec.msgpack.Decoder(_Kind).decode
+    types: dict[str, type[Record]] = {}
+    registered_clients()  # they say where their records are defined
+    for kind in {integer_type(record).type for launch in launches for record in launch.records}:
+        found = record_type(kind)
+        if found is None:
+            raise TraceFileError(
+                f"{path} holds records of kind {kind!r}, which nothing here defines: import the module that "
+                "does before loading it"
+            )
+        types[kind] = found
+    kinds = Union[tuple(types.values())] if types else Record  # noqa: UP007 - one that is made here
+    return msgspec.msgpack.Decoder(kinds, dec_hook=_decode)
 
 
 def _encode(value: Any) -> Any:
@@ -103,9 +124,12 @@ def _encode(value: Any) -> Any:
 def _decode(type: type, value: Any) -> np.ndarray:
     name, shape, data = value
     dtype = np.dtype(name)
-    if dtype.kind not in "biuf" or any(n < 0 for n in shape):
+    sizes = isinstance(shape, list) and all(isinstance(n, int) and 0 <= n <= LARGEST for n in shape)
+    if dtype.kind not in "biuf" or not sizes or not isinstance(data, bytes):
         raise ValueError(f"an array of {name} and shape {shape}")
     size = math.prod(shape) * dtype.itemsize
+    if size > LARGEST:
+        raise ValueError(f"an array of shape {shape}")
     if size > _WORTH_PACKING:
         unpack = zlib.decompressobj()
         data = unpack.decompress(data, size + 1)  # a damaged file must not fill the memory

@@ -1,13 +1,51 @@
-"""The languages that kernels are written in. One module each; `OPERATION_REGISTRY` lists them.
+"""The languages that kernels are written in, one folder each; `OPERATION_REGISTRY` lists them.
 
-Everything that is particular to a language, or to a release of it, is in its module. Adding a language
-adds a module here and touches neither core nor clients.
+A program adds its own by assigning to the registry: docs/adding-a-dsl.md. `base.DSL` is the interface.
+Everything that is particular to a language, or to a release of it, is in its folder: adding one touches
+neither core nor clients. A language is imported on first use.
 """
 
+from typing import Any
+
+from triton_viz.core.data import register_record
+from triton_viz.core.lazy import lazy_exports
+from triton_viz.dsls.backends import Backends
 from triton_viz.dsls.base import DSL
-from triton_viz.dsls.nki import NKI
-from triton_viz.dsls.triton import TRITON
+from triton_viz.errors import UnsupportedError
 
-OPERATION_REGISTRY: dict[str, DSL] = {"triton": TRITON, "nki": NKI}
+OPERATION_REGISTRY = Backends(triton="triton_viz.dsls.triton:TRITON", nki="triton_viz.dsls.nki:NKI")
+# Types of records that only NKI launches have: a trace file may hold them before NKI is imported.
+register_record("triton_viz.core.records.chip:Instruction")
+register_record("triton_viz.dsls.nki.nki_records:NeuronProfile")
 
-__all__ = ["DSL", "OPERATION_REGISTRY"]
+
+_TRACE_CLASSES = lazy_exports(
+    "triton_viz.core.trace",
+    "triton_viz.dsls.triton.triton_trace:TritonTrace",
+    "triton_viz.dsls.nki.nki_trace:NKITrace",
+)
+
+
+def find_trace_class(name: str) -> Any:
+    """`TritonTrace` or `NKITrace`, imported on first use; AttributeError for any other name."""
+    return _TRACE_CLASSES(name)
+
+
+def default_backend() -> str:
+    """The backend of `trace()` if none is given: the first in the registry."""
+    return next(iter(OPERATION_REGISTRY))
+
+
+def find_dsl(backend: str) -> DSL:
+    """The language that is registered under a name; an UnsupportedError lists the names that there are."""
+    found = OPERATION_REGISTRY.get(backend)
+    if found is None:
+        names = ", ".join(repr(name) for name in OPERATION_REGISTRY)
+        raise UnsupportedError(
+            f"no backend is called {backend!r}: there are {names}. "
+            "To add one, see docs/adding-a-dsl.md: OPERATION_REGISTRY[name] = DSL(...)"
+        )
+    return found
+
+
+__all__ = ["DSL", "OPERATION_REGISTRY", "default_backend", "find_dsl", "find_trace_class"]

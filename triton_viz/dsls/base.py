@@ -1,21 +1,27 @@
-"""What the core needs to know of a language."""
+"""The interface between the core and a language: `DSL`, and the types that its functions exchange."""
 
 import contextlib
 import dataclasses
+import inspect
+import operator
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from triton_viz.core.columns import Places, Programs
-from triton_viz.core.data import Op, TensorInfo
-from triton_viz.core.grid.memory import Mask
-from triton_viz.core.grid.value import Value
-from triton_viz.core.places import Tensors, places_of
+from triton_viz.core.data import Op, Program
+from triton_viz.core.records.accesses import Tensors, find_accessed_elements
+from triton_viz.core.records.columns import AccessedElements, Programs
+from triton_viz.core.records.tensor_info import TensorInfo
+from triton_viz.errors import UnsupportedError
+from triton_viz.executor.memory import Mask
+from triton_viz.executor.value import Value
 
 if TYPE_CHECKING:
-    from triton_viz.core.client import ClientManager, ForLoopCallbacks
+    from triton_viz.core.client import Client, ClientManager, ForLoopCallbacks
+    from triton_viz.dsls.static_analysis import Analysis
 
 Adapter = Callable[..., dict[str, Any]]
 """From a builder and an op's own arguments to the standardized ones that callbacks receive.
@@ -26,10 +32,12 @@ What touches memory has an `accessed`. A vectorized client receives it as it is;
 
 
 class Adopting(Protocol):
-    """What knows of tensors that a launch came to have while it ran."""
+    """An object that lists the tensors a launch reached while it ran."""
 
-    adopted: list[TensorInfo]
-    """Tensors that are no arguments: pointers led to them, or the kernel allocated them."""
+    @property
+    def adopted(self) -> list[TensorInfo]:
+        """Tensors that are no arguments: pointers led to them, or the kernel allocated them."""
+        ...
 
 
 class Accessed:
@@ -40,15 +48,15 @@ class Accessed:
         pointers: Value,
         mask: Mask,
         memory: Adopting,
-        stored: Callable[[Value], np.ndarray],
+        to_memory: Callable[[Value], np.ndarray],
         width: int,
         semantics: frozenset[str] = frozenset(),
     ):
         self.pointers, self.mask, self.width = pointers, mask, width
-        self.stored = stored
+        self.to_memory = to_memory
         """Gives values as they lie in memory behind these pointers."""
         self.semantics = semantics
-        """What it means for other programs: any of `atomic`, `acquire` and `release`."""
+        """Memory semantics towards other programs: any of `atomic`, `acquire` and `release`."""
         self.memory = memory
         self._tensors = Tensors([])
 
@@ -62,44 +70,119 @@ class Accessed:
         return [*self._tensors.tensors, *self.memory.adopted]
 
     @cached_property
-    def places(self) -> Places:
+    def elements(self) -> AccessedElements:
         """The elements, for each lane."""
         known = Tensors(self.tensors) if self.memory.adopted else self._tensors
-        return places_of(self.pointers, self.mask, self.width, known)
+        return find_accessed_elements(self.pointers, self.mask, self.width, known)
 
     @property
     def tensors_by_name(self) -> dict[str, TensorInfo]:
-        """The tensors that `places` may name."""
+        """The tensors that `elements` may name, by name."""
         return {tensor.name: tensor for tensor in (*self._tensors.tensors, *self.memory.adopted)}
 
     def of_one_program(self) -> dict[str, Any]:
         """The only program's tensor (None if it touches nothing, or nothing of ours), offsets and mask."""
-        found = self.places.at(0)
+        found = self.elements.at(0)
         tensor = self.tensors_by_name.get(found.tensors[0]) if found.tensors else None
         return {"tensor": tensor, "offsets": found.elements(0), "mask": found.mask(0)}
 
 
+def program_sizes(grid: Any, kernel: str, least: int = 1) -> list[int]:
+    """The sizes of a launch's grid: of None there are none, of a number one, and at most three."""
+    sizes = () if grid is None else grid if isinstance(grid, tuple | list) else (grid,)
+    try:
+        numbers = [operator.index(n) for n in sizes if not isinstance(n, bool)]
+    except TypeError:
+        numbers = []
+    if not least <= len(sizes) <= 3 or len(numbers) != len(sizes) or any(n < 0 for n in numbers):
+        raise UnsupportedError(
+            f"kernel {kernel}: a grid is one to three sizes, and sizes are integers, not {grid!r}"
+        )
+    return numbers
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A launch with its arguments bound."""
+
+    fn: Callable
+    """The plain Python function of the kernel."""
+    arguments: dict[str, Any]
+    """The value of every parameter, in the order of the parameters."""
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Options for the compiler, such as num_warps."""
+    kernel: Any = None
+    """The kernel object that was launched: the function, or the result of the language's decorator."""
+
+    def source(self) -> tuple[Sequence[str], int]:
+        """The kernel's lines, and the line number of the first one in its file."""
+        try:
+            return inspect.getsourcelines(self.fn)
+        except OSError:  # it was typed into a prompt
+            return [], self.fn.__code__.co_firstlineno
+
+
 @dataclasses.dataclass(frozen=True)
 class DSL:
-    """One backend: where its ops live, what they are, and how its kernels are run."""
+    """One backend. The core calls `trace`, `install`, `launch` and `analyze`; the other fields serve them."""
 
     name: str
     namespace: object
     """The class whose attributes are the ops."""
     operations: dict[str, tuple[type[Op], Adapter]]
     """For each op by attribute name: the type of its record, and its adapter."""
-    patch_calls: Callable[["ClientManager"], contextlib.AbstractContextManager[None]]
-    """Run kernels on our executor, and let them call each other, while inside."""
+    patch_calls: Callable[[], contextlib.AbstractContextManager[None]]
+    """Run kernels on our executor, and let them call each other, while inside. A launch that a client makes
+    from a callback is inside already, and does not enter it again."""
     patch_loops: Callable[[Sequence["ForLoopCallbacks"]], contextlib.AbstractContextManager[None]]
     """Report loops to these callbacks, while inside."""
     here: Callable[[], "Here"]
-    """Where the op is that is being executed on this thread."""
+    """The position of the op that is being executed on this thread."""
     loops_file: str
     """The file whose functions call the loop callbacks."""
-    client_options: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    """By a client's name, with what it is made if it is asked for by that name."""
+
+    # The interface.
+    launch: Callable[[Call, Any, "ClientManager"], Any] | None = None
+    """Run all programs of a grid: the call, the grid as the user wrote it (None if there is none), and the
+    manager whose callbacks to call. Returns what the caller of the kernel receives. Without it there is no
+    `trace(backend=...)`."""
+    trace: Callable[[Any, Sequence["Client"]], Any] | None = None
+    """Wrap a kernel for these clients. None: `core.trace.KernelTrace`, for plain Python functions."""
+    install: Callable[[], None] = lambda: None
+    """Called by every `trace(backend=...)`, such as to make the language's modules importable. Idempotent."""
+    analyze: Callable[[Call, Program, Sequence[TensorInfo], bool], "Analysis"] | None = None
+    """Decide every access of a launch without running its programs: the call, the grid, the tensors, and
+    whether to decide (False: only find which tensors each access uses). None: accesses are only checked
+    while the kernel runs."""
+
+    # What the interface needs of the language.
+    bind: Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Call | None] | None = None
+    """Bind a launch's arguments: kernel, positional and named arguments, grid. The result is None if this is
+    no launch (a warm-up). None: by the signature of the kernel's Python function."""
+    compile: Callable[[Call, str], Any] | None = None
+    """Compile a call for a target, for clients that ask for it; raises a TritonVizError if it cannot."""
+    environment: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    """Entered around a launch and by `with trace(...)`: stand-ins for a device that is not there."""
+    is_running: Callable[[], bool] = lambda: False
+    """Whether this thread runs a kernel: a traced kernel that is called then is a plain function."""
+    kernel_classes: tuple[type, ...] = ()
+    """Classes whose `run(*args, grid, **kwargs)` launches a kernel: `with trace(backend=...)` traces them."""
     checks_itself: bool = False
-    """Whether it checks every access of a kernel, and tells clients what is wrong by `issue_callback`."""
+    """Whether it checks every access of a kernel, and reports violations by `issue_callback`."""
+    client_options: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    """By a client's name, the arguments of its constructor if it is asked for by that name."""
+    folders: tuple[str, ...] = ()
+    """Folders of the language's own package: their functions are left out of call paths."""
+
+
+def plain_function(kernel: Any) -> FunctionType | None:
+    """The Python function in what a decorator made of it; None if there is none."""
+    for _ in range(8):
+        if isinstance(kernel, FunctionType):
+            return kernel
+        wrapped = (getattr(kernel, name, None) for name in ("func", "fn", "__wrapped__"))
+        kernel = next((inner for inner in wrapped if inner is not None), None)
+    return None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,9 +23,9 @@ class Running(Generic[MachineT]):
     def __init__(self, outside: str):
         self._thread = _Thread()
         self._outside = outside
-        """What to say to whom uses the language where no machine runs."""
+        """The error message for using the language outside a launch."""
         self.loop_callbacks: tuple[list[Callable], list[Callable], list[Callable]] = ([], [], [])
-        """What a machine that is made now calls before a loop, in each iteration and after it."""
+        """The callbacks that a new machine calls before a loop, in each iteration and after it."""
 
     def current(self) -> MachineT:
         """The machine of this thread."""

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from triton_viz.clients.profiler.data import KernelProfile
 from triton_viz.clients.profiler.devices import find_device
-from triton_viz.clients.sanitizer.data import Verdict
-from triton_viz.core.chip import ChipProfile
-from triton_viz.core.data import Access, Issue, Launch, Op, TensorInfo
+from triton_viz.clients.profiler.kernel_profile import KernelProfile
+from triton_viz.clients.sanitizer.verdict import Verdict
+from triton_viz.core.data import Access, Issue, Launch, Op, Record
+from triton_viz.core.records.chip import ChipProfile
+from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.errors import UnsupportedError
-from triton_viz.visualizer.draw import is_op, uuid_of
 from triton_viz.visualizer.payloads import (
     ChipReport,
     DeviceRoof,
@@ -21,9 +21,10 @@ from triton_viz.visualizer.payloads import (
     Traffic,
     VerdictPayload,
 )
+from triton_viz.visualizer.raw_tensor_data import uuid_of
 
 
-def analyze_records(launch: Launch, records: Iterable[Op]) -> list[Traffic]:
+def analyze_records(launch: Launch, records: Iterable[Record]) -> list[Traffic]:
     """The traffic of each tensor, each kind of access apart, in order of first use."""
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[tuple[str, str], Traffic] = {}
@@ -43,28 +44,28 @@ def analyze_records(launch: Launch, records: Iterable[Op]) -> list[Traffic]:
 
 def _by_tensor(record: Access) -> Iterable[tuple[str, int, int, int]]:
     """For each tensor of a record: how many programs accessed it, and elements touched and masked off."""
-    places = record.places
+    positions = record.elements
     lanes = record.programs.lanes
     ran = np.ones(lanes, bool) if record.programs.active is None else record.programs.active
-    size = int(np.prod(places.shape, dtype=np.int64))
-    touched = places.touched(lanes)
+    size = int(np.prod(positions.shape, dtype=np.int64))
+    touched = positions.touched(lanes)
     idle = ran & (touched == 0)
     if idle.any():
         yield "", int(idle.sum()), 0, int(idle.sum()) * size
     busy = ran & (touched > 0)
-    if places.which is None or places.which.ndim > 1:
-        if busy.any() and places.tensors:
-            if places.which is None:
+    if positions.which is None or positions.which.ndim > 1:
+        if busy.any() and positions.tensors:
+            if positions.which is None:
                 count = int(touched[busy].sum())
-                yield places.tensors[0], int(busy.sum()), count, int(busy.sum()) * size - count
+                yield positions.tensors[0], int(busy.sum()), count, int(busy.sum()) * size - count
             else:
-                which = np.broadcast_to(places.which, (lanes, *places.shape))[busy]
-                for number, name in enumerate(places.tensors):
+                which = np.broadcast_to(positions.which, (lanes, *positions.shape))[busy]
+                for number, name in enumerate(positions.tensors):
                     if count := int((which == number).sum()):
                         yield name, int(busy.sum()), count, 0
         return
-    which = np.broadcast_to(places.which, (lanes,))
-    for number, name in enumerate(places.tensors):
+    which = np.broadcast_to(positions.which, (lanes,))
+    for number, name in enumerate(positions.tensors):
         mine = busy & (which == number)
         if mine.any():
             count = int(touched[mine].sum())
@@ -72,12 +73,12 @@ def _by_tensor(record: Access) -> Iterable[tuple[str, int, int, int]]:
 
 
 def line_heat(launch: Launch) -> list[LineHeat]:
-    """What all programs did at each line of the kernel, by line."""
+    """Totals of all programs for each line of the kernel, by line."""
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[int, LineHeat] = {}
     for record in launch.records:
         line = record.call_path[0].line if record.call_path else 0
-        if not line or not (is_op(record) or isinstance(record, Issue)):
+        if not line or not isinstance(record, Op | Issue):
             continue
         row = table.setdefault(line, LineHeat(line=line, ops=0, bytes=0, elements=0, masked=0, issues=0))
         if isinstance(record, Issue):
@@ -107,7 +108,7 @@ def list_issues(launch: Launch) -> IssueList:
         for record in launch.records
         if isinstance(record, Verdict)
     ]
-    return IssueList(issues=issues, verdicts=verdicts, checked=bool(issues or verdicts))
+    return IssueList(issues=issues, verdicts=verdicts, checked=bool(issues or verdicts or launch.checked_by))
 
 
 def _issue(launch: Launch, issue: Issue, tensors: dict[str, TensorInfo]) -> IssuePayload:
@@ -133,7 +134,7 @@ def _issue(launch: Launch, issue: Issue, tensors: dict[str, TensorInfo]) -> Issu
     )
 
 
-def _line(record: Op) -> int:
+def _line(record: Record) -> int:
     return record.call_path[0].line if record.call_path else 0
 
 
@@ -147,7 +148,7 @@ def _op_of(launch: Launch, issue: Issue) -> str:
             continue
         if issue.iterations and record.iterations != issue.iterations:
             continue
-        if issue.tensor in record.places.tensors or not record.places.tensors:
+        if issue.tensor in record.elements.tensors or not record.elements.tensors:
             return uuid_of(launch, number, program)
         best = best or uuid_of(launch, number, program)
     return best

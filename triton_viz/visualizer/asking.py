@@ -1,30 +1,31 @@
-"""What a request asks for, checked: whatever is wrong with it becomes an answer for people."""
+"""The parameters of a request, checked: an error becomes an answer that says what to fix."""
 
 import math
 
 from flask import request
 from werkzeug.exceptions import BadRequest, NotFound
 
-from triton_viz.core.data import Launch, Program, TensorInfo
+from triton_viz.core.data import Launch, Program
+from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.core.trace import launches
-from triton_viz.visualizer.tiles import Window
-from triton_viz.visualizer.values import find
+from triton_viz.visualizer.raw_tensor_data import find
+from triton_viz.visualizer.tensor_tiles import Window
 
 MOST_CELLS = 1 << 22
 
 
 def number(name: str, default: int | None = None, least: int = 0, most: int = 10**15) -> int:
-    """A whole number of the request."""
+    """An integer of the request."""
     text = request.args.get(name)
     if text is None:
         if default is None:
-            raise BadRequest(f"{name} is missing: give a whole number.")
+            raise BadRequest(f"{name} is missing: give an integer.")
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 17):
-        raise BadRequest(f"{name} is a whole number, not {text[:40]!r}.")
+        raise BadRequest(f"{name} is an integer, not {text[:40]!r}.")
     value = int(text)
     if not least <= value <= most:
-        raise BadRequest(f"{name} is a whole number from {least} to {most}, not {value}.")
+        raise BadRequest(f"{name} is an integer from {least} to {most}, not {value}.")
     return value
 
 

@@ -1,15 +1,16 @@
-"""What was computed for the page, kept until there is something new, or something else takes its room."""
+"""A cache of computed payloads, cleared by a new launch and bounded in size."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 T = TypeVar("T")
 ROOM = 512 << 20
-"""Bytes of arrays that are kept at most; the newest entry always is."""
+"""Bytes of arrays and answers that are kept at most; the newest entry always is."""
 _SMALL = 1 << 12
 
 
@@ -21,6 +22,7 @@ class Cache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._being_made: dict[Hashable, threading.Lock] = {}
+        self._cleared = 0
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, computed if it is not here."""
@@ -33,10 +35,13 @@ class Cache:
             with self._lock:
                 if key in self._entries:
                     return self._entries[key][0]
+                cleared = self._cleared
             value = make()
             with self._lock:
-                self._entries[key] = value, _size(value)
                 self._being_made.pop(key, None)
+                if self._cleared != cleared:  # it was made of what is no longer there
+                    return value
+                self._entries[key] = value, _size(value)
                 while len(self._entries) > 1 and sum(size for _, size in self._entries.values()) > self._room:
                     self._entries.popitem(last=False)
         return value
@@ -45,12 +50,15 @@ class Cache:
         """Forget everything."""
         with self._lock:
             self._entries.clear()
+            self._cleared += 1
 
 
 def _size(value: Any) -> int:
-    """About how many bytes a value keeps: arrays count, the rest is small."""
+    """About how many bytes a value keeps: arrays and answers count, the rest is small."""
     if isinstance(value, np.ndarray):
         return value.nbytes
+    if isinstance(value, msgspec.Raw):
+        return len(memoryview(value))
     if isinstance(value, tuple):
         return sum(map(_size, value))
     return _SMALL

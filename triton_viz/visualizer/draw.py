@@ -2,68 +2,65 @@
 
 import itertools
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from triton_viz.clients.profiler.data import Advice, KernelProfile, SiteProfile
-from triton_viz.clients.sanitizer.data import Verdict
-from triton_viz.core.chip import ChipProfile, Instruction
-from triton_viz.core.columns import Numbers, Places
-from triton_viz.core.data import Access, Dot, Issue, Launch, Load, Op, Program, SbufEvent, Store, TensorInfo
-from triton_viz.visualizer.flow import Tiles, tiles_by_buffer
+from triton_viz.core.data import Access, Dot, Launch, Load, Op, Program, SbufEvent, Store
+from triton_viz.core.records.chip import Instruction
+from triton_viz.core.records.columns import AccessedElements, Numbers
+from triton_viz.core.records.tensor_info import TensorInfo
+from triton_viz.core.trace import launches
+from triton_viz.errors import UnsupportedError
+from triton_viz.visualizer.dot_operands import Tiles, assigned_in, tiles_by_buffer
 from triton_viz.visualizer.payloads import AccessPayload, DotPayload, OpPayload, SitePayload
+from triton_viz.visualizer.raw_tensor_data import RawTensor, RawTensorsOf, uuid_of
 
-ABOUT_THE_LAUNCH = (Issue, Verdict, SiteProfile, KernelProfile, Advice, SbufEvent, ChipProfile)
-"""Records that say something of a launch, and are no op that a program executed."""
-
-_COMMON = {"programs", "call_path", "iterations", "places", "values"}
-
-
-def is_op(record: Op) -> bool:
-    """Whether a record is something that programs did."""
-    return not isinstance(record, ABOUT_THE_LAUNCH)
-
-
-def uuid_of(launch: Launch, number: int, program: Program) -> str:
-    """The name of one program's part of a record. It stays the same while the launch is in memory."""
-    return f"{launch.id}-{number}-{'.'.join(str(index) for index in program)}"
+_COMMON = {"programs", "call_path", "iterations", "elements", "values"}
 
 
 Place = tuple[int, Op, int]
 """An op of one program: the number of the record, the record, and the program's lane."""
 
 
-def places_in(launch: Launch, program: Program) -> list[Place]:
-    """A program's ops in the order they happened.
+def collect_launch(launch: Launch | None = None, program: Program = (0, 0, 0)) -> list[Place]:
+    """A program's ops in the order they happened, of the newest launch if none is given.
 
-    An instruction whose doing is recorded too is told with what it did, and is no op of its own.
+    These are what the page shows: an op that is missing there is missing here, or was not recorded. Left out
+    are findings about the launch, which are no `Op`s, and an instruction if what it did is recorded too.
     """
-    return _told(_executed(launch, program))
+    return _told(_executed(_newest() if launch is None else launch, program))
+
+
+def _newest() -> Launch:
+    if not launches:
+        raise UnsupportedError("no kernel was traced yet: there is no launch to draw")
+    return launches[-1]
 
 
 def _executed(launch: Launch, program: Program) -> list[Place]:
     return [
         (number, record, lane)
         for number, record in enumerate(launch.records)
-        if is_op(record) and (lane := record.programs.lane(program)) is not None
+        if isinstance(record, Op) and (lane := record.programs.lane(program)) is not None
     ]
 
 
 def _told(executed: list[Place]) -> list[Place]:
     return [
-        place
-        for place, after in itertools.zip_longest(executed, executed[1:])
-        if not isinstance(place[1], Instruction) or after is None or isinstance(after[1], Instruction)
+        entry
+        for entry, after in itertools.zip_longest(executed, executed[1:])
+        if not isinstance(entry[1], Instruction) or after is None or isinstance(after[1], Instruction)
     ]
 
 
-def _engines(executed: list[Place]) -> dict[int, dict[str, Any]]:
+def _engines(executed: list[Place], events: list[SbufEvent]) -> dict[int, dict[str, Any]]:
     """The instruction that each op is part of, as fields for the page, by the number of its record."""
     found: dict[int, dict[str, Any]] = {}
-    current = None
+    current, assigned = None, assigned_in(events)
     for number, record, _ in executed:
         if isinstance(record, Instruction):
             current = {
@@ -71,7 +68,7 @@ def _engines(executed: list[Place]) -> dict[int, dict[str, Any]]:
                 "engine": record.engine,
                 "time": record.number,
                 "buffers_read": record.buffers_read,
-                "buffers_written": record.buffers_written,
+                "buffers_written": (*record.buffers_written, *assigned.get(record.number, ())),
             }
         if current is not None:
             found[number] = current
@@ -84,14 +81,6 @@ def events_in(launch: Launch, program: Program) -> list[SbufEvent]:
         record
         for record in launch.records
         if isinstance(record, SbufEvent) and record.programs.lane(program) is not None
-    ]
-
-
-def collect_launch(launch: Launch, program: Program) -> list[tuple[str, Op]]:
-    """One program's ops in the order they happened, each with an id that stays the same."""
-    return [
-        (uuid_of(launch, number, program), record.of_lane(lane))
-        for number, record, lane in places_in(launch, program)
     ]
 
 
@@ -113,26 +102,38 @@ class Paths:
         ]
 
 
+class VisualizationData(NamedTuple):
+    """The payload that the page draws for one program."""
+
+    visualization_data: list[AccessPayload | DotPayload | OpPayload]
+    """One payload per op."""
+    raw_tensor_data: Mapping[str, RawTensor]
+    """Elements, mask and values of the ops that touch tensors, by the uuid of their payload."""
+
+
 def get_visualization_data(
-    launch: Launch,
-    program: Program,
+    launch: Launch | None = None,
+    program: Program = (0, 0, 0),
     first: int = 0,
     count: int | None = None,
     paths: Paths | None = None,
-) -> list[AccessPayload | DotPayload | OpPayload]:
-    """One payload per op of one program, or of `count` of its ops from `first` on."""
+) -> VisualizationData:
+    """The ops of one program, or `count` of them from `first` on; of the newest launch if none is given."""
+    launch = _newest() if launch is None else launch
     paths = Paths() if paths is None else paths
     tensors = {tensor.name: tensor for tensor in launch.tensors}
     executed = _executed(launch, program)
-    ops, engines = _told(executed), _engines(executed)
+    events = events_in(launch, program)
+    ops, engines = _told(executed), _engines(executed, events)
     last = len(ops) if count is None else min(len(ops), first + count)
-    tiles = tiles_by_buffer(executed, events_in(launch, program)) if engines else {}
+    tiles = tiles_by_buffer(executed, events) if engines else {}
     payloads = [
         _payload(launch, ops, position, program, tensors, paths, tiles) for position in range(first, last)
     ]
     for payload, (number, _, _) in zip(payloads, ops[first:last], strict=True) if engines else ():
         payload.fields |= engines.get(number, {})
-    return payloads
+    accesses = [number for number, op, _ in ops[first:last] if isinstance(op, Access)]
+    return VisualizationData(payloads, RawTensorsOf(launch, accesses, program))
 
 
 def _payload(
@@ -169,13 +170,13 @@ def _payload(
         )
     if not isinstance(op, Access):
         return OpPayload(**common, fields=_fields(op, lane))
-    tensor, touched, outside = _counts(op.places, lane, tensors)
-    size = math.prod(op.places.shape)
+    tensor, touched, outside = _counts(op.elements, lane, tensors)
+    size = math.prod(op.elements.shape)
     itemsize = tensors[tensor].itemsize if tensor in tensors else 0
     return AccessPayload(
         **common,
         tensor=tensor,
-        block=op.places.shape,
+        block=op.elements.shape,
         touched=touched - outside,
         masked=size - touched,
         outside=outside,
@@ -185,7 +186,7 @@ def _payload(
 
 
 def _fields(op: Op, lane: int) -> dict[str, Any]:
-    """What a type has beyond what all have; of columns, this program's number."""
+    """The fields of a record type beyond the common ones; of columns, this program's value."""
     found = {}
     for name in op.__struct_fields__:
         if name not in _COMMON:
@@ -194,60 +195,37 @@ def _fields(op: Op, lane: int) -> dict[str, Any]:
     return found
 
 
-def _counts(places: Places, lane: int, tensors: dict[str, TensorInfo]) -> tuple[str, int, int]:
+def _counts(covered: AccessedElements, lane: int, tensors: dict[str, TensorInfo]) -> tuple[str, int, int]:
     """Of one program's access: the tensors' names, the elements touched, and those beside the tensor."""
-    touched = touched_by(places, lane)
-    if not touched or not places.tensors:
+    touched = covered.touched_by(lane)
+    if not touched or not covered.tensors:
         return "", touched, 0
-    if places.which is not None and places.which.ndim > 1:
-        return ", ".join(places.at(lane).tensors), touched, 0
-    name = name_at(places, lane)
+    if covered.which is not None and covered.which.ndim > 1:
+        return ", ".join(covered.at(lane).tensors), touched, 0
+    name = name_at(covered, lane)
     tensor = tensors.get(name)
-    if tensor is None or _surely_inside(places, lane, tensor):
+    if tensor is None or _surely_inside(covered, lane, tensor):
         return name, touched, 0
-    positions = tensor.elements(places.elements(lane)[places.mask(lane)])
+    positions = tensor.elements(covered.elements(lane)[covered.mask(lane)])
     return name, touched, int((positions < 0).sum())
 
 
-def name_at(places: Places, lane: int) -> str:
+def name_at(covered: AccessedElements, lane: int) -> str:
     """The tensor that one program's block is in; the first, if its elements are in several."""
-    if places.which is None or not places.tensors:
-        return places.tensors[0] if places.tensors else ""
-    which = places.which[lane if len(places.which) > 1 else 0]
-    return places.tensors[int(which) if which.ndim == 0 else max(0, int(which.max()))]
+    if covered.which is None or not covered.tensors:
+        return covered.tensors[0] if covered.tensors else ""
+    which = covered.which[lane if len(covered.which) > 1 else 0]
+    return covered.tensors[int(which) if which.ndim == 0 else max(0, int(which.max()))]
 
 
-def touched_by(places: Places, lane: int) -> int:
-    """How many elements one program touched, without listing them where the mask is a box."""
-    if places.bits is not None:
-        return int(places.mask(lane).sum())
-    count = math.prod(places.shape)
-    for axis, bounds in enumerate(places.box.bounds if places.box is not None else ()):
-        if bounds is not None:
-            size = places.shape[axis]
-            inside = min(bounds[1].at(lane), size) - max(bounds[0].at(lane), 0)
-            count = count // size * max(inside, 0) if size else 0
-    return count
-
-
-def _surely_inside(places: Places, lane: int, tensor: TensorInfo) -> bool:
-    """Whether a whole block lies in a tensor without gaps, by its corners alone."""
-    if places.first is None or not is_packed(tensor):
+def _surely_inside(covered: AccessedElements, lane: int, tensor: TensorInfo) -> bool:
+    """Whether a whole block is inside a contiguous tensor, by its corners alone."""
+    if covered.first is None or not tensor.is_contiguous:
         return False
-    low = high = places.first.at(lane)
-    for size, step in zip(places.shape, places.steps, strict=True):
+    low = high = covered.first.at(lane)
+    for size, step in zip(covered.shape, covered.steps, strict=True):
         low, high = low + min(0, (size - 1) * step), high + max(0, (size - 1) * step)
     return low >= 0 and high < math.prod(tensor.shape)
-
-
-def is_packed(tensor: TensorInfo) -> bool:
-    """Whether an element's distance from the first is its position: row-major, without gaps."""
-    expected = 1
-    for size, stride in zip(reversed(tensor.shape), reversed(tensor.strides), strict=True):
-        if size != 1 and stride != expected:
-            return False
-        expected *= size
-    return True
 
 
 def _tiles_of(
@@ -264,14 +242,14 @@ def _tiles_of(
             continue
         # The right tile is usually loaded last, so of two equal shapes the nearest is the right one.
         for side, shape in ((1, dot.right), (0, dot.left)):
-            if found[side] is None and op.places.shape in (shape, shape[::-1]):
+            if found[side] is None and op.elements.shape in (shape, shape[::-1]):
                 found[side] = number
                 break
         if None not in found:
             break
     result = None
     for number, op, _ in ops[position + 1 : position + 2000]:
-        if isinstance(op, Store) and op.places.shape in (dot.result, dot.result[::-1]):
+        if isinstance(op, Store) and op.elements.shape in (dot.result, dot.result[::-1]):
             result = number
             break
     return found[0], found[1], result
@@ -279,11 +257,11 @@ def _tiles_of(
 
 def positions_of(op: Access, lane: int, tensor: TensorInfo, masked: bool = False) -> np.ndarray:
     """The positions in a tensor of what one program's access touched, or of what its mask switched off."""
-    places = op.places
-    mask = places.mask(lane)
+    covered = op.elements
+    mask = covered.mask(lane)
     wanted = ~mask if masked else mask
-    if places.which is not None:
-        which = places.which[lane if len(places.which) > 1 else 0]
-        wanted = wanted & (np.asarray(which) == places.tensors.index(tensor.name))
-    positions = tensor.elements(places.elements(lane)[wanted])
+    if covered.which is not None:
+        which = covered.which[lane if len(covered.which) > 1 else 0]
+        wanted = wanted & (np.asarray(which) == covered.tensors.index(tensor.name))
+    positions = tensor.elements(covered.elements(lane)[wanted])
     return positions[positions >= 0]

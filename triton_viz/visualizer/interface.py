@@ -20,13 +20,15 @@ from waitress import wasyncore
 from waitress.server import create_server
 from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
-from triton_viz.core.data import Access, Atomic, Launch, Load, Store, TensorInfo
+from triton_viz.core.data import Access, Atomic, Launch, Load, Op, Program, Store
+from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.core.trace import launches
-from triton_viz.visualizer import analysis, asking, draw, metrics, payloads, sbuf, tape, tiles
+from triton_viz.visualizer import analysis, asking, draw, metrics, payloads, sbuf, tape, tensor_tiles
 from triton_viz.visualizer.cache import Cache
-from triton_viz.visualizer.columns import coverage
+from triton_viz.visualizer.raw_tensor_data import raw_tensor_data
+from triton_viz.visualizer.record_columns import coverage
 from triton_viz.visualizer.tooltip import element_tip
-from triton_viz.visualizer.values import has_values, histogram, raw_tensor_data, tensor_values
+from triton_viz.visualizer.values import has_values, histogram, tensor_values
 
 HOST = "127.0.0.1"
 USUAL_PORT = 8000
@@ -46,19 +48,28 @@ KINDS: dict[str, tuple[type[Access], ...]] = {
 AROUND = 3
 """Lines of source shown before and after a line of a function that the kernel calls."""
 
-_snapshot: tuple[int, int, int] = (0, 0, 0)
+Snapshot = tuple[int, int, int]
+"""How many launches and records there are; and the newest launch, for as many may have replaced them."""
+
+_snapshot: Snapshot = (0, 0, -1)
+_updating = threading.Lock()
 _cache = Cache()
 
 
 def update_global_data() -> None:
-    """Forget what was computed, if there are new launches or records since."""
+    """Make the answers those of the launches that there are now.
+
+    Does nothing unless the launch snapshot has changed. What was computed is forgotten then, and each
+    payload, table and tensor is computed when a request first asks for it, and kept.
+    """
     global _snapshot
     newest = launches[-1].id if launches else -1
-    snapshot = len(launches), newest, sum(len(launch.records) for launch in launches)
-    if snapshot != _snapshot:
-        _cache.clear()
-        raw_tensor_data.clear()
-        _snapshot = snapshot
+    snapshot = len(launches), sum(len(launch.records) for launch in launches), newest
+    with _updating:
+        if snapshot != _snapshot:
+            _cache.clear()
+            raw_tensor_data.clear()
+            _snapshot = snapshot
 
 
 def create_app(tape_path: Path | None = None, token: str | None = None) -> Flask:
@@ -68,7 +79,7 @@ def create_app(tape_path: Path | None = None, token: str | None = None) -> Flask
         # A name of its own that leads here must not let another site's page read what is here.
         app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
 
-    def answer(url: str, make: Callable[[], msgspec.Struct | bytes]) -> None:
+    def answer(url: str, make: Callable[[], msgspec.Struct | msgspec.Raw | bytes]) -> None:
         def respond() -> Response:
             update_global_data()
             made = make()
@@ -117,19 +128,27 @@ def _summary(launch: Launch) -> payloads.LaunchSummary:
         id=launch.id,
         kernel=launch.kernel,
         grid=launch.grid,
-        records=sum(1 for record in launch.records if draw.is_op(record)),
+        records=sum(1 for record in launch.records if isinstance(record, Op)),
         issues=kinds.count("Issue"),
         profiled="KernelProfile" in kinds,
         values=has_values(launch),
     )
 
 
-def _program() -> payloads.ProgramData:
+def _program() -> msgspec.Raw:
     launch = asking.launch()
     program = asking.program(launch)
     first = asking.number("first", 0)
+
+    def make() -> msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(_program_data(launch, program, first)))
+
+    return _cache.get(("data", launch.id, program, first), make)
+
+
+def _program_data(launch: Launch, program: Program, first: int) -> payloads.ProgramData:
     paths = draw.Paths()
-    ops = draw.get_visualization_data(launch, program, first, OPS_AT_ONCE, paths)
+    ops, _ = draw.get_visualization_data(launch, program, first, OPS_AT_ONCE, paths)
     return payloads.ProgramData(
         launch=_summary(launch),
         program=program,
@@ -150,7 +169,7 @@ def _program() -> payloads.ProgramData:
         paths=paths.payload(),
         visualization_data=ops,
         first=first,
-        total=len(draw.places_in(launch, program)),
+        total=len(draw.collect_launch(launch, program)),
         sbuf=len(draw.events_in(launch, program)),
     )
 
@@ -219,7 +238,7 @@ def _values(launch: Launch, tensor: TensorInfo, upto: int) -> tuple[np.ndarray, 
     writes = [
         number
         for number, record in enumerate(launch.records[: upto + 1])
-        if isinstance(record, Store | Atomic) and tensor.name in record.places.tensors
+        if isinstance(record, Store | Atomic) and tensor.name in record.elements.tensors
     ]
     last = writes[-1] if writes else -1
     return _cache.get(("values", launch.id, tensor.name, last), lambda: tensor_values(launch, tensor, last))
@@ -235,32 +254,33 @@ def _tile() -> bytes:
         key = ("coverage", launch.id, tensor.name, kind)
         counts = _cache.get(key, lambda: coverage(launch, tensor, KINDS[kind]))
         most = float(counts.max()) if len(counts) else 0.0
-        return tiles.pack(window, {layer: window.gather(counts, "max")}, {layer: (0.0, most)})
+        return tensor_tiles.pack(window, {layer: window.gather(counts, "max")}, {layer: (0.0, most)})
     if layer == "values":
         upto = asking.op("op")[2] if request.args.get("op") else len(launch.records) - 1
         values, known = _values(launch, tensor, upto)
         shown = np.where(known, values, np.nan)
-        limits = tiles.limits_of(shown)
-        return tiles.pack(window, {layer: window.gather(shown, "mean")}, {layer: limits} if limits else {})
+        limits = tensor_tiles.limits_of(shown)
+        return tensor_tiles.pack(
+            window, {layer: window.gather(shown, "mean")}, {layer: limits} if limits else {}
+        )
     program = asking.program(launch)
     marks = np.zeros(window.across * window.down, np.uint8)
     key = ("program", launch.id, program, tensor.name)
-    window.mark(marks, _cache.get(key, lambda: _touched(launch, program, tensor)), tiles.BY_PROGRAM)
+    window.mark(marks, _cache.get(key, lambda: _touched(launch, program, tensor)), tensor_tiles.BY_PROGRAM)
     if request.args.get("op"):
-        _, of, number, program = asking.op("op")
-        op, lane = of.records[number], of.records[number].programs.lane(program)
-        if of is launch and isinstance(op, Access) and lane is not None and tensor.name in op.places.tensors:
-            window.mark(marks, draw.positions_of(op, lane, tensor, masked=True), tiles.MASKED)
-            window.mark(marks, draw.positions_of(op, lane, tensor), tiles.BY_OP)
-    return tiles.pack(window, {layer: marks}, {})
+        raw = raw_tensor_data.get(asking.op("op")[0])  # None: it touches no tensor
+        if raw is not None and raw.launch is launch and tensor.name in raw.op.elements.tensors:
+            window.mark(marks, draw.positions_of(raw.op, 0, tensor, masked=True), tensor_tiles.MASKED)
+            window.mark(marks, draw.positions_of(raw.op, 0, tensor), tensor_tiles.BY_OP)
+    return tensor_tiles.pack(window, {layer: marks}, {})
 
 
 def _touched(launch: Launch, program: tuple[int, int, int], tensor: TensorInfo) -> np.ndarray:
     """The positions of all elements of a tensor that a program touched."""
     found = [
         draw.positions_of(op, lane, tensor)
-        for _, op, lane in draw.places_in(launch, program)
-        if isinstance(op, Access) and tensor.name in op.places.tensors
+        for _, op, lane in draw.collect_launch(launch, program)
+        if isinstance(op, Access) and tensor.name in op.elements.tensors
     ]
     return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
@@ -285,9 +305,11 @@ def _programs() -> bytes:
     metric = asking.choice("metric", tuple(metrics.METRICS))
     window = asking.window(math.prod(launch.grid))
     numbers = _cache.get(("programs", launch.id, metric), lambda: metrics.measure(launch, metric))
-    limits = tiles.limits_of(numbers)
+    limits = tensor_tiles.limits_of(numbers)
     how = "max" if metric == "issues" else "mean"
-    return tiles.pack(window, {metric: window.gather(numbers, how)}, {metric: limits} if limits else {})
+    return tensor_tiles.pack(
+        window, {metric: window.gather(numbers, how)}, {metric: limits} if limits else {}
+    )
 
 
 def _issues() -> payloads.IssueList:
@@ -309,7 +331,7 @@ def _tape(path: Path | None) -> payloads.TapeSlice:
         raise NotFound(f"The instruction log {path.name} cannot be read: {error.strerror}.") from None
 
 
-ENDPOINTS: dict[str, Callable[[], msgspec.Struct | bytes]] = {
+ENDPOINTS: dict[str, Callable[[], msgspec.Struct | msgspec.Raw | bytes]] = {
     "/api/data": _program,
     "/api/sbuf": _sbuf,
     "/api/traffic": _traffic,
@@ -322,7 +344,7 @@ ENDPOINTS: dict[str, Callable[[], msgspec.Struct | bytes]] = {
     "/api/issues": _issues,
     "/api/profile": _profile,
 }
-"""What answers each address; those that need more than the launches are in `create_app`."""
+"""The handler of each address; those that need more than the launches are in `create_app`."""
 
 
 class PageServer:
@@ -369,7 +391,7 @@ class PageServer:
 
 
 def _name() -> str:
-    """What others can call this machine."""
+    """An address by which other machines reach this one."""
     return socket.gethostname() or HOST
 
 

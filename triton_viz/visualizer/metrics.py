@@ -5,51 +5,50 @@ from collections.abc import Callable
 
 import numpy as np
 
-from triton_viz.core.data import Access, Dot, Issue, Launch, Load, Op
-from triton_viz.visualizer.columns import program_positions
-from triton_viz.visualizer.draw import is_op
+from triton_viz.core.data import Access, Dot, Issue, Launch, Load, Op, Record
+from triton_viz.visualizer.record_columns import program_positions
 
-Count = Callable[[Launch, Op], np.ndarray | float | None]
-"""What a record adds for each of its lanes; None for nothing."""
-
-
-def _ops(launch: Launch, record: Op) -> float | None:
-    return 1.0 if is_op(record) else None
+Count = Callable[[Launch, Record], np.ndarray | float | None]
+"""The amount that a record adds for each of its lanes; None if it adds nothing."""
 
 
-def _bytes(launch: Launch, record: Op) -> np.ndarray | None:
-    if not isinstance(record, Access) or not record.places.tensors:
+def _ops(launch: Launch, record: Record) -> float | None:
+    return 1.0 if isinstance(record, Op) else None
+
+
+def _bytes(launch: Launch, record: Record) -> np.ndarray | None:
+    if not isinstance(record, Access) or not record.elements.tensors:
         return None
-    places, lanes = record.places, record.programs.lanes
+    positions, lanes = record.elements, record.programs.lanes
     sizes = {tensor.name: tensor.itemsize for tensor in launch.tensors}
-    touched = places.touched(lanes)
-    if places.which is None or places.which.ndim > 1:
-        return touched * sizes.get(places.tensors[0], 0)
-    each = np.array([sizes.get(name, 0) for name in places.tensors])
-    return touched * each[np.broadcast_to(places.which, (lanes,))]
+    touched = positions.touched(lanes)
+    if positions.which is None or positions.which.ndim > 1:
+        return touched * sizes.get(positions.tensors[0], 0)
+    each = np.array([sizes.get(name, 0) for name in positions.tensors])
+    return touched * each[np.broadcast_to(positions.which, (lanes,))]
 
 
-def _loaded(launch: Launch, record: Op) -> np.ndarray | None:
+def _loaded(launch: Launch, record: Record) -> np.ndarray | None:
     return _bytes(launch, record) if isinstance(record, Load) else None
 
 
-def _stored(launch: Launch, record: Op) -> np.ndarray | None:
+def _stored(launch: Launch, record: Record) -> np.ndarray | None:
     return None if isinstance(record, Load) else _bytes(launch, record)
 
 
-def _masked(launch: Launch, record: Op) -> np.ndarray | None:
+def _masked(launch: Launch, record: Record) -> np.ndarray | None:
     if not isinstance(record, Access):
         return None
-    return math.prod(record.places.shape) - record.places.touched(record.programs.lanes)
+    return math.prod(record.elements.shape) - record.elements.touched(record.programs.lanes)
 
 
-def _flops(launch: Launch, record: Op) -> float | None:
+def _flops(launch: Launch, record: Record) -> float | None:
     if not isinstance(record, Dot) or not record.left:
         return None
     return 2.0 * math.prod(record.result) * record.left[-1]
 
 
-def _issues(launch: Launch, record: Op) -> float | None:
+def _issues(launch: Launch, record: Record) -> float | None:
     return 1.0 if isinstance(record, Issue) else None
 
 

@@ -1,16 +1,16 @@
-"""What the server sends the page: one schema for both sides.
+"""The payloads that the server sends the page: one schema for both sides.
 
 `python -m tools.page_types` writes the same as TypeScript into frontend/src/payloads.ts, and a test compares
-them. frontend/GLOSSARY.md says what each field means to whoever looks at the page.
+them. frontend/GLOSSARY.md says what each field means to users of the page.
 """
 
 from typing import Any
 
 import msgspec
 
-from triton_viz.clients.profiler.data import KernelReport
-from triton_viz.core.chip import EngineWork, MemoryUse, Move
-from triton_viz.core.columns import Program
+from triton_viz.clients.profiler.kernel_profile import KernelReport
+from triton_viz.core.records.chip import EngineWork, MemoryUse, Move
+from triton_viz.core.records.columns import Program
 
 
 class LaunchSummary(msgspec.Struct, kw_only=True):
@@ -63,7 +63,7 @@ class SitePayload(msgspec.Struct, kw_only=True):
 
 
 class OpPayload(msgspec.Struct, kw_only=True):
-    """What every op has. `fields` holds what a type has beyond it, for a renderer that knows the type."""
+    """Fields that every op has. `fields` holds those of its type, for a renderer that knows the type."""
 
     uuid: str
     type: str
@@ -153,7 +153,7 @@ class SbufTimeline(msgspec.Struct, kw_only=True):
 
 
 class Traffic(msgspec.Struct, kw_only=True):
-    """What all programs together moved between one tensor and the kernel."""
+    """Bytes that all programs moved between one tensor and the kernel."""
 
     type: str
     tensor: str
@@ -170,7 +170,7 @@ class TrafficTable(msgspec.Struct, kw_only=True):
 
 
 class LineHeat(msgspec.Struct, kw_only=True):
-    """What all programs did at one line of the kernel."""
+    """Totals of all programs at one line of the kernel."""
 
     line: int
     ops: int
@@ -213,8 +213,9 @@ class Histogram(msgspec.Struct, kw_only=True):
     """Those that were counted; `nan` and `infinite` ones are not."""
     nan: int
     infinite: int
-    lowest: float | None
-    highest: float | None
+    lowest: float | str | None
+    highest: float | str | None
+    """Integers that a double does not have are strings of digits."""
     mean: float | None
 
 
@@ -228,7 +229,7 @@ class BinaryLayer(msgspec.Struct, kw_only=True):
 
 
 class BinaryHeader(msgspec.Struct, kw_only=True):
-    """What stands before the arrays of a binary answer."""
+    """The header of a binary answer, before its arrays."""
 
     across: int
     down: int
@@ -252,7 +253,8 @@ class ElementTip(msgspec.Struct, kw_only=True):
     element: int
     address: str
     value: float | int | bool | str | None
-    """None if it was not kept, or nothing read or wrote it."""
+    """None if it was not kept, or nothing read or wrote it. A string of digits is an integer that a double
+    does not have; another string is nan or an infinity."""
     touched_by: list[Toucher]
 
 
@@ -276,7 +278,7 @@ class IssuePayload(msgspec.Struct, kw_only=True):
 
 
 class VerdictPayload(msgspec.Struct, kw_only=True):
-    """What the sanitizer says of one access."""
+    """The sanitizer's verdict for one access."""
 
     line: int
     access: str
@@ -295,7 +297,7 @@ class IssueList(msgspec.Struct, kw_only=True):
 
 
 class DeviceRoof(msgspec.Struct, kw_only=True):
-    """What the roofline's device can do."""
+    """The peak rates of the roofline's device."""
 
     name: str
     flops: float
@@ -305,7 +307,7 @@ class DeviceRoof(msgspec.Struct, kw_only=True):
 
 
 class ChipReport(msgspec.Struct, kw_only=True):
-    """What each engine and each memory of the chip did, over all programs."""
+    """The work of each engine and memory of the chip, over all programs."""
 
     target: str
     engines: tuple[EngineWork, ...]
@@ -360,4 +362,4 @@ PAYLOADS = (
     TapeSlice,
     ApiProblem,
 )
-"""What an endpoint can answer; what they hold is found from here."""
+"""The answers of endpoints; all other structs are found from here."""

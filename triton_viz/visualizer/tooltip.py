@@ -1,15 +1,19 @@
-"""What the page says of one element under the pointer."""
+"""The tooltip of one element."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from triton_viz.core.data import Access, Launch, Program, TensorInfo
-from triton_viz.visualizer.draw import places_in, uuid_of
+from triton_viz.core.data import Access, Launch, Program
+from triton_viz.core.records.tensor_info import TensorInfo
+from triton_viz.visualizer.draw import collect_launch
 from triton_viz.visualizer.payloads import ElementTip, Toucher
+from triton_viz.visualizer.raw_tensor_data import uuid_of
 
 MOST_OPS = 20
+_MOST_EXACT = 2**53 - 1
+"""JavaScript reads every number as a double, which has all integers up to here."""
 
 
 def element_tip(
@@ -30,15 +34,15 @@ def element_tip(
 
 def _touchers(launch: Launch, tensor: TensorInfo, offset: int, program: Program) -> list[Toucher]:
     found: list[Toucher] = []
-    for number, op, lane in places_in(launch, program):
-        if not isinstance(op, Access) or tensor.name not in op.places.tensors:
+    for number, op, lane in collect_launch(launch, program):
+        if not isinstance(op, Access) or tensor.name not in op.elements.tensors:
             continue
-        here = op.places.elements(lane) == offset
-        if op.places.which is not None:
-            which = op.places.which[lane if len(op.places.which) > 1 else 0]
-            here = here & (np.asarray(which) == op.places.tensors.index(tensor.name))
+        here = op.elements.elements(lane) == offset
+        if op.elements.which is not None:
+            which = op.elements.which[lane if len(op.elements.which) > 1 else 0]
+            here = here & (np.asarray(which) == op.elements.tensors.index(tensor.name))
         if here.any():
-            touched = bool((here & op.places.mask(lane)).any())
+            touched = bool((here & op.elements.mask(lane)).any())
             line = op.call_path[0].line if op.call_path else 0
             uuid = uuid_of(launch, number, program)
             found.append(Toucher(uuid=uuid, type=type(op).__name__, line=line, masked=not touched))
@@ -48,10 +52,12 @@ def _touchers(launch: Launch, tensor: TensorInfo, offset: int, program: Program)
 
 
 def json_number(value: Any) -> float | int | bool | str | None:
-    """A number as JSON can hold it: what is not finite is a word."""
+    """A number as a page can read it from JSON: what is not finite, or too large to be exact, is a string."""
     if value is None:
         return None
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and not math.isfinite(plain):
+        return str(plain)
+    if isinstance(plain, int) and abs(plain) > _MOST_EXACT:
         return str(plain)
     return plain

@@ -1,5 +1,5 @@
 // GT's instruction log, line by line, and what it tells: who asked for what, when it was sent where, when it was
-// done. gt/timeline.py reads the same format for files and pictures. Pure functions.
+// done. gt/inspect/timeline.py reads the same format for files and pictures. Pure functions.
 
 /** One line of the tape. */
 export interface Entry {
@@ -182,6 +182,7 @@ function spansOf(entries: Entry[]): Span[] {
   };
   let client = "";
   for (const entry of entries) {
+    if (HOT_MARK.test(entry.command)) continue; // a mark is about instructions, and none itself
     const about = subject(entry.details);
     if (entry.event === "RECV") {
       // The client's own numbers, as the workers' lines write them.
@@ -213,7 +214,7 @@ function spansOf(entries: Entry[]): Span[] {
       };
       push(waiting, `${entry.name} ${entry.command} ${about}`, span);
       done.push(span);
-    } else if (entry.event === "WORKER_RECV" && !HOT_MARK.test(entry.command)) {
+    } else if (entry.event === "WORKER_RECV") {
       // An answer that does not say what it is about is that to the oldest of its kind.
       const key = `${entry.name} ${entry.command} ${about}`;
       const kind = (one: string) => one.startsWith(key) && waiting.get(one)?.length;
@@ -270,7 +271,7 @@ function layoutsOf(entries: Entry[]): Map<string, Entry> {
 
 /** Where workers ran hot paths. Marks come with the answer to a chunk: a path began when that chunk did. */
 export function bandsOf(entries: Entry[], spans: Span[]): HotBand[] {
-  const marks = entries.filter((entry) => HOT_MARK.test(entry.command));
+  const marks = entries.filter((entry) => entry.event === "WORKER_RECV" && HOT_MARK.test(entry.command));
   if (!marks.length) return [];
   const begins = new Map<string, number>();
   for (const span of spans) {

@@ -1,4 +1,4 @@
-"""What a block of accesses costs: requests, sectors and distinct elements, for many lanes at once.
+"""The memory cost of a block: requests, sectors and distinct elements, for many lanes at once.
 
 An access is a block of elements per lane: a first element and a step per axis, between bounds. Lanes whose
 blocks are alike (equally aligned, equally masked) cost the same, so only one of each kind is looked at.
@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from triton_viz.core.grid.affine import apart
+from triton_viz.executor.affine import apart
 
 SECTOR = 32
 """The bytes that a GPU's memory moves at a time."""
 REQUEST = 32
 """The elements that are asked for at a time: one for each thread of a warp."""
 _BATCH = 1 << 19
-"""How many elements are laid out in memory at a time."""
+"""How many elements are expanded at a time."""
 _LOOKED_AT = 64
 """In how many blocks we look which axis is the contiguous one, where that is not known."""
 MOST_ELEMENTS = 1 << 22
@@ -98,7 +98,7 @@ class Batch(msgspec.Struct, eq=False):
         return offsets, kept
 
     def restricted(self, lanes: np.ndarray) -> "Batch":
-        """The same of some lanes only."""
+        """The batch restricted to some lanes."""
         return msgspec.structs.replace(
             self,
             first=self.first[:, lanes],
@@ -158,7 +158,7 @@ def _typical_steps(batch: Batch) -> tuple[int, ...]:
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What a block asks of the memory."""
+    """The memory cost of a block."""
 
     requests: int = 0
     sectors: int = 0
@@ -171,7 +171,7 @@ _MOST_COSTS = 1 << 16
 
 
 def cost_of(batch: Batch, alignment: int) -> Cost:
-    """What a batch asks of the memory, all blocks together. `alignment` is the byte at which place 0 lies.
+    """The memory cost of all blocks of a batch. `alignment` is the byte address of offset 0.
 
     Elements are taken by threads as Triton's compiler would hand them out: neighbours in memory go to
     neighbouring threads, whichever axis of the block they are along.
@@ -207,7 +207,7 @@ def cost_of(batch: Batch, alignment: int) -> Cost:
 
 def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -> list[tuple[int, int, int]]:
     at = _as_threads_take_them(batch.shape, batch.steps)
-    places = block_offsets(batch.shape, batch.steps)[at] * batch.unit
+    positions = block_offsets(batch.shape, batch.steps)[at] * batch.unit
     result: list[tuple[int, int, int]] = []
     some = max(1, _BATCH // max(batch.size, 1))
     for begin in range(0, len(kinds), some):
@@ -221,7 +221,7 @@ def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -
                 index = _index_along(batch.shape, axis)[at]
                 kept &= (index >= start[:, None]) & (index < end[:, None])
         # Negative steps would lead below 0, where `>>` still rounds down.
-        result += _requests(rest[:, None] + places, kept, batch.width)
+        result += _requests(rest[:, None] + positions, kept, batch.width)
     return result
 
 
@@ -385,6 +385,6 @@ def _rows(batch: Batch, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _distinct(parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     nothing = np.iinfo(np.int64).max
-    places = np.concatenate([np.where(kept, offsets, nothing) for offsets, kept in parts], axis=1)
-    places.sort(axis=1)
-    return _changes(places, places != nothing)
+    positions = np.concatenate([np.where(kept, offsets, nothing) for offsets, kept in parts], axis=1)
+    positions.sort(axis=1)
+    return _changes(positions, positions != nothing)

@@ -1,4 +1,4 @@
-"""What the compiler made of a kernel: numbers from its metadata, and the instructions behind each line.
+"""A compiled kernel's metadata, and the instructions of each line of source.
 
 Whatever compiled it, it needs an `asm` with texts by name (`ptx`, `ttgir`, `amdgcn`); the rest is taken if it
 is there.
@@ -8,7 +8,7 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from triton_viz.clients.profiler.data import Compiled, CompiledLine
+from triton_viz.clients.profiler.kernel_profile import Compiled, CompiledLine
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
@@ -16,7 +16,10 @@ _GLOBAL = re.compile(r"\b(?:ld|st|atom|red)\.(?:[a-z_]+(?:::[a-z_]+)*\.)*global\
 _ASYNC = re.compile(
     r"\bcp\.async\.\w+\.shared(?:::\w+)?\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(?:0x)?([0-9a-f]+)"
 )
-_AMD = re.compile(r"\b(?:global|buffer)_(?:load|store)_(?:dword(?:x(\d))?|b(\d+)|u?(byte|short))\b")
+_AMD = re.compile(
+    r"\b(?:global|buffer|flat)_(?:load|store)_(?:lds_)?(?:d16_(?:hi_)?)?"
+    r"(?:dword(?:x(\d))?|[bui](\d+)|[us]?(byte|short))(?:_d16(?:_hi)?)?\b"
+)
 _LOC_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)\s*$")
 _LOC_USED = re.compile(r"loc\((#loc\d*)\)\s*$")
 _LOC_PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
@@ -24,37 +27,46 @@ _SPILLED = ("n_spills", "spills", "spill_bytes")
 _REGISTERS = ("n_regs", "registers", "num_registers")
 
 _NO_INSTRUCTION = (".", "$", "{", "}")
+_END_OF_CODE = (".section", ".end_amdhsa_kernel", ".amdgpu_metadata", ".cfi_endproc")
+"""Directives after which no instruction belongs to the line before."""
 
-Place = tuple[str, int]
+SourceLine = tuple[str, int]
 
 
-def compiled_of(compiled: Any, target: str | None, file: str) -> Compiled | None:
+def compiled_of(compiled: Any, target: str, file: str) -> Compiled | None:
     """The numbers and lines of a kernel that a file defines, compiled; None if there are none.
 
-    Triton's cache gives the same kernel in another folder the lines of that folder's file.
+    `compiled` may be the error of a compiler that was asked for `target`. Triton's cache gives the same
+    kernel in another folder the lines of that folder's file.
     """
+    if isinstance(compiled, Exception):
+        return Compiled(
+            target=target, error=str(compiled), registers=None, spills=None, shared=None, warps=None, lines=()
+        )
     asm = getattr(compiled, "asm", None)
     if not asm:
         return None
     metadata = getattr(compiled, "metadata", None)
-    instructions, widths = _instructions(asm.get("ptx") or asm.get("amdgcn") or "")
+    language = "amdgcn" if "amdgcn" in asm else "ptx"
+    instructions, widths = _instructions(asm.get(language) or "")
     ttgir = _ttgir(asm.get("ttgir") or "")
-    places = sorted(set(instructions) | set(ttgir))
+    source_lines = sorted(set(instructions) | set(ttgir))
     return Compiled(
-        target=target or _target(getattr(metadata, "target", None)),
+        target=_target(getattr(compiled, "target", None) or getattr(metadata, "target", None)) or target,
+        language=language,
         registers=_number((compiled, metadata), _REGISTERS),
         spills=_number((compiled, metadata), _SPILLED),
         shared=_number((compiled, metadata), ("shared", "shared_memory")),
         warps=_number((compiled, metadata), ("num_warps", "warps")),
         lines=tuple(
             CompiledLine(
-                file=file if PurePath(place[0]).name == PurePath(file).name else place[0],
-                line=place[1],
-                ptx=tuple(instructions.get(place, ())),
-                ttgir=tuple(ttgir.get(place, ())),
-                widths=tuple(widths.get(place, ())),
+                file=file if PurePath(source_line[0]).name == PurePath(file).name else source_line[0],
+                line=source_line[1],
+                ptx=tuple(instructions.get(source_line, ())),
+                ttgir=tuple(ttgir.get(source_line, ())),
+                widths=tuple(widths.get(source_line, ())),
             )
-            for place in places
+            for source_line in source_lines
         ),
     )
 
@@ -73,16 +85,16 @@ def _number(owners: tuple[Any, ...], names: tuple[str, ...]) -> int | None:
     return None
 
 
-def _instructions(text: str) -> tuple[dict[Place, list[str]], dict[Place, list[int]]]:
+def _instructions(text: str) -> tuple[dict[SourceLine, list[str]], dict[SourceLine, list[int]]]:
     """For each line of source its instructions, and how wide its accesses to global memory are."""
     files = {}
     for line in text.splitlines():
         if named := _FILE.match(line):
             number, folder, name = named.groups()
             files[number] = f"{folder}/{name}" if name else folder
-    found: dict[Place, list[str]] = {}
-    widths: dict[Place, list[int]] = {}
-    place: Place | None = None
+    found: dict[SourceLine, list[str]] = {}
+    widths: dict[SourceLine, list[int]] = {}
+    source_line: SourceLine | None = None
     inline = False
     for raw in text.splitlines():
         line = raw.split("//")[0].split(";")[0].strip() if "inline asm" not in raw else raw.strip()
@@ -92,13 +104,16 @@ def _instructions(text: str) -> tuple[dict[Place, list[str]], dict[Place, list[i
         if at := _PLACE.match(raw):
             # The assembler counts lines of inline assembly as if they were lines of the kernel.
             if not inline:
-                place = files.get(at[1], at[1]), int(at[2])
+                number = int(at[2])  # 0: what the compiler added, which is of no line
+                source_line = (files.get(at[1], at[1]), number) if number else None
             continue
-        if place is None or line.startswith(_NO_INSTRUCTION) or line.endswith(":") or not line:
+        if line.startswith(_END_OF_CODE):
+            source_line = None
+        if source_line is None or line.startswith(_NO_INSTRUCTION) or line.endswith(":") or not line:
             continue
-        found.setdefault(place, []).append(line)
+        found.setdefault(source_line, []).append(line)
         if width := _width(line):
-            widths.setdefault(place, []).append(width)
+            widths.setdefault(source_line, []).append(width)
     return found, widths
 
 
@@ -118,21 +133,21 @@ def _width(instruction: str) -> int:
     return count * bits // 8
 
 
-def _ttgir(text: str) -> dict[Place, list[str]]:
+def _ttgir(text: str) -> dict[SourceLine, list[str]]:
     """For each line of source the ops of Triton's GPU dialect."""
     aliases = {found[1]: found[2] for line in text.splitlines() if (found := _LOC_ALIAS.match(line))}
 
-    def place(alias: str, depth: int = 0) -> Place | None:
+    def source_line(alias: str, depth: int = 0) -> SourceLine | None:
         body = aliases.get(alias, "")
         if at := _LOC_PLACE.search(body):
             return at[1], int(at[2])
         inner = re.search(r"#loc\d*", body)
-        return place(inner[0], depth + 1) if inner and depth < 32 else None
+        return source_line(inner[0], depth + 1) if inner and depth < 32 else None
 
-    ops: dict[Place, list[str]] = {}
+    ops: dict[SourceLine, list[str]] = {}
     for line in text.splitlines():
         used = _LOC_USED.search(line)
         op = line[: used.start()].strip() if used else ""
-        if used and op and op != "}" and (at := place(used[1])) is not None:
+        if used and op and op != "}" and (at := source_line(used[1])) is not None:
             ops.setdefault(at, []).append(op)
     return ops

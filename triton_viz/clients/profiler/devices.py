@@ -5,7 +5,7 @@ Peaks are the makers' published ones, without sparsity.
 
 import dataclasses
 
-from triton_viz.clients.profiler.data import Roofline, Work
+from triton_viz.clients.profiler.kernel_profile import Roofline, Work
 from triton_viz.errors import UnsupportedError
 
 _TERA = 10**12

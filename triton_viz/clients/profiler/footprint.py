@@ -1,11 +1,11 @@
-"""Footprints: which elements of a tensor were touched by anybody, as one byte each."""
+"""Footprints: which elements of a tensor were touched by any program, as one byte each."""
 
 import math
 
 import numpy as np
 
 from triton_viz.clients.profiler.blocks import Batch
-from triton_viz.core.data import TensorInfo
+from triton_viz.core.records.tensor_info import TensorInfo
 
 _MOST_KINDS = 64
 """With more differently masked blocks than this, elements are marked one by one."""
@@ -30,7 +30,7 @@ class Footprint:
         return int(np.count_nonzero(self._seen))
 
     def union(self, other: "Footprint") -> "Footprint":
-        """What either has touched."""
+        """The union of both footprints."""
         result = object.__new__(Footprint)
         result._shift, result._seen = self._shift, self._seen | other._seen
         return result

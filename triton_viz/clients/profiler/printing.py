@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from triton_viz.clients.profiler.data import KernelReport, Report
+from triton_viz.clients.profiler.kernel_profile import KernelReport, Report
 from triton_viz.core.data import Site
 
 _UNITS = ("", "K", "M", "G", "T", "P")
@@ -111,7 +111,10 @@ def _print_launch(launch: KernelReport, launches: int, console: Console) -> None
             "bytes of shared memory": made.shared,
         }
         said = ", ".join(f"{n} {what}" for what, n in numbers.items() if n is not None)
-        console.print(f"compiled for {made.target}: {said}")
+        done = f"not compiled for {made.target}: {made.error}"
+        if not made.error:
+            done = f"compiled for {made.target} ({made.language}): {said}"
+        console.print(done, markup=False)
     for finding in launch.findings:
         where = f"{Path(finding.file).name}:{finding.line} " if finding.line else ""
         of = f"{finding.tensor}: " if finding.tensor else ""

@@ -3,7 +3,6 @@
 It runs on a CPU and measures no time. It counts what the kernel asks of a GPU: bytes, sectors, operations.
 """
 
-import functools
 import inspect
 import math
 import threading
@@ -14,7 +13,8 @@ import numpy as np
 
 from triton_viz.clients.profiler import sampling, work
 from triton_viz.clients.profiler.compiled import compiled_of
-from triton_viz.clients.profiler.data import (
+from triton_viz.clients.profiler.devices import Device, find_device
+from triton_viz.clients.profiler.kernel_profile import (
     Advice,
     Compiled,
     KernelProfile,
@@ -22,29 +22,17 @@ from triton_viz.clients.profiler.data import (
     Report,
     SiteProfile,
 )
-from triton_viz.clients.profiler.devices import Device, find_device
-from triton_viz.clients.profiler.printing import print_report
 from triton_viz.clients.profiler.reporting import Launched, report_of
 from triton_viz.clients.profiler.staging import Chunk, LoopTrips, PerLane
 from triton_viz.clients.profiler.totals import LaunchTotals
 from triton_viz.clients.skipping import skipped_load, skipped_store
 from triton_viz.clients.utils import here, kernel_call_path, kernel_instruction
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
-from triton_viz.core.columns import Numbers, Programs
-from triton_viz.core.data import (
-    Atomic,
-    Compute,
-    Dot,
-    Load,
-    Op,
-    Program,
-    Reduce,
-    Scan,
-    Site,
-    Store,
-    TensorInfo,
-)
+from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Program, Record, Reduce, Scan, Site, Store
+from triton_viz.core.records.columns import Numbers, Programs
+from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls.base import Accessed
+from triton_viz.dsls.triton.compiler.compile import parse_target
 
 _COUNTED = frozenset((*work.FLOATS, *work.INTEGERS))
 _MOST_STAGED = 1 << 25
@@ -59,8 +47,9 @@ class Profiler(Client):
     tensors then hold only what these wrote. `skip_loads` and `skip_stores` note accesses without doing them:
     loaded values are zeros, so that addresses and loops must not depend on them.
 
-    `device` is what the roofline is of. With `target`, such as "cuda:90", what the compiler makes of the
-    kernel is part of the report. With `show`, each launch is printed when it is over.
+    `device` is what the roofline is of. With `target`, such as "cuda:90" or "hip:gfx942", what the compiler
+    makes of the kernel for that target is part of the report. With `show`, each launch is printed when
+    it is over.
     """
 
     NAME: ClassVar[str] = "profiler"
@@ -75,18 +64,18 @@ class Profiler(Client):
         skip_stores: bool = False,
         target: str | None = None,
         show: bool = False,
-        backend: str | None = None,
     ) -> None:
         if sample is not None:
             sampling.sample_size(sample, 1)  # say now if it makes no sense
+        if target is not None:
+            parse_target(target)
         self.device = find_device(device)
         self.target = target
         self._sample, self._seed, self._show = sample, seed, show
         self._skip_loads, self._skip_stores = skip_loads, skip_stores
-        self._here = functools.partial(here, backend)
         self._launches: list[KernelReport] = []
         self._compiled: dict[str, Compiled] = {}
-        self._records: list[Op] | None = []
+        self._records: list[Record] | None = []
         self._lock = threading.RLock()
 
     # --- a launch ---
@@ -100,7 +89,7 @@ class Profiler(Client):
         self._totals = LaunchTotals((0, 0, 0))
         self._local = threading.local()
         self._open: list[Chunk] = []
-        """What threads run now, or ran last."""
+        """The chunk that each thread runs now, or ran last."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """Remember sizes and constants, to name them in advice."""
@@ -141,7 +130,7 @@ class Profiler(Client):
                 self._totals.commit(chunk)
             self._open.clear()
 
-    def finalize(self) -> list[Op]:
+    def finalize(self) -> list[Record]:
         """The records of this launch: one for each line and tensor, one for each advice, and one of all."""
         if self._records is None:
             self._records = self._finish()
@@ -155,7 +144,7 @@ class Profiler(Client):
                 self._open.remove(chunk)
             self._local.chunk = None
 
-    def _finish(self) -> list[Op]:
+    def _finish(self) -> list[Record]:
         totals = self._totals
         if not totals.programs:
             return []
@@ -172,10 +161,10 @@ class Profiler(Client):
         report = report_of(totals, launched, self.device)
         self._launches.append(report)
         if self._show:
-            print_report(Report(launches=(report,)))
+            _print(Report(launches=(report,)))
         everyone = Programs(totals.grid, Numbers(totals.programs, 0, 1 if totals.programs > 1 else 0))
         here = (Site(launched.file, first_line, self._kernel.__name__),)
-        records: list[Op] = [
+        records: list[Record] = [
             SiteProfile(programs=everyone, call_path=site.site, traffic=site) for site in report.sites
         ]
         for finding in report.findings:
@@ -189,10 +178,14 @@ class Profiler(Client):
         """Whether the compiler's work is wanted."""
         return self.target is not None
 
+    def warmup_target(self) -> str:
+        """The target that this profiler was made for."""
+        return super().warmup_target() if self.target is None else self.target
+
     def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
-        """Keep what the compiler says."""
+        """Keep what the compiler made of the kernel, or why it could not compile it."""
         code = getattr(inspect.unwrap(getattr(jit_fn, "fn", jit_fn)), "__code__", None)
-        found = compiled_of(compiled, self.target, code.co_filename if code else "")
+        found = compiled_of(compiled, self.warmup_target(), code.co_filename if code else "")
         if found is not None:
             self._compiled[getattr(jit_fn, "__name__", "")] = found
 
@@ -204,7 +197,7 @@ class Profiler(Client):
 
     def print_report(self) -> None:
         """Print all launches so far as tables."""
-        print_report(self.report())
+        _print(self.report())
 
     def clear(self) -> None:
         """Forget all launches."""
@@ -237,7 +230,7 @@ class Profiler(Client):
     def _access(self, kind: str) -> Callable[..., None]:
         def note(accessed: Accessed, **_: Any) -> None:
             chunk: Chunk = self._local.chunk
-            active = self._here().programs.active
+            active = here().programs.active
             path, instruction = kernel_instruction(self._kernel)
             chunk.accesses.setdefault(((path, kind), instruction), []).append((accessed, active))
             pointers = accessed.pointers
@@ -255,10 +248,10 @@ class Profiler(Client):
         amount = work.FLOATS.get(name)
         chunk: Chunk = self._local.chunk
         if amount is None:
-            chunk.integers.add(math.prod(result.shape), self._here().programs.active, chunk.lanes)
+            chunk.integers.add(math.prod(result.shape), here().programs.active, chunk.lanes)
             return
         amount *= math.prod(result.shape)
-        precision = work.precision(result.dtype.scalar)
+        precision = work.element_type(result.dtype)[0]
         if chunk.combining is not None:
             chunk.combining[precision] = chunk.combining.get(precision, 0) + amount
             return
@@ -273,16 +266,19 @@ class Profiler(Client):
     def _begin_combining(self, **_: Any) -> None:
         self._local.chunk.combining = {}
 
-    def _combined(self, input: Any, axis: int | None, result: Any, **_: Any) -> None:
+    def _combined(self, input: Any, axis: int | None, result: Any, combine: str, **_: Any) -> None:
         chunk: Chunk = self._local.chunk
         inner, chunk.combining = chunk.combining, None
         pairs, rounds = work.combinations(input, axis)
-        dtype = result[0].dtype.scalar
+        each = len(combine.split(", "))  # a scan of NKI's may combine by several functions: "multiply, add"
+        # A reduction of several values at once, and a scan in Triton, has several results.
+        first = result[0] if isinstance(result, tuple | list) else result
+        precision, floating = work.element_type(first.dtype)
         if not inner:
-            if dtype.is_floating():
-                self._count("vector", work.precision(dtype), pairs)
+            if floating:
+                self._count("vector", precision, each * pairs)
             else:
-                chunk.integers.add(pairs, self._here().programs.active, chunk.lanes)
+                chunk.integers.add(each * pairs, here().programs.active, chunk.lanes)
         for precision, amount in (inner or {}).items():
             self._count("vector", precision, amount * pairs // rounds)
 
@@ -292,7 +288,7 @@ class Profiler(Client):
         total = chunk.work.get(key)
         if total is None:
             total = chunk.work[key] = PerLane()
-        total.add(amount, self._here().programs.active, chunk.lanes)
+        total.add(amount, here().programs.active, chunk.lanes)
 
     # --- loops ---
 
@@ -303,12 +299,18 @@ class Profiler(Client):
         trips = chunk.loops.get(key)
         if trips is None:
             trips = chunk.loops[key] = LoopTrips(count is not None)
-        trips.entries.add(1, self._here().programs.active, chunk.lanes)
+        trips.entries.add(1, here().programs.active, chunk.lanes)
         chunk.inside.append(trips)
 
     def _loop_iteration(self, line: int, index: int) -> None:
         chunk: Chunk = self._local.chunk
-        chunk.inside[-1].trips.add(1, self._here().programs.active, chunk.lanes)
+        chunk.inside[-1].trips.add(1, here().programs.active, chunk.lanes)
 
     def _after_loop(self, line: int) -> None:
         self._local.chunk.inside.pop()
+
+
+def _print(report: Report) -> None:
+    from triton_viz.clients.profiler.printing import print_report  # here: it loads rich
+
+    print_report(report)

@@ -10,8 +10,11 @@ import msgspec
 import numpy as np
 
 from triton_viz.clients.profiler import sampling
+from triton_viz.clients.profiler.advice import find
 from triton_viz.clients.profiler.blocks import SECTOR
-from triton_viz.clients.profiler.data import (
+from triton_viz.clients.profiler.devices import Device, roofline
+from triton_viz.clients.profiler.footprint import Footprint
+from triton_viz.clients.profiler.kernel_profile import (
     Balance,
     Compiled,
     Contention,
@@ -21,16 +24,13 @@ from triton_viz.clients.profiler.data import (
     TensorTraffic,
     Work,
 )
-from triton_viz.clients.profiler.devices import Device, roofline
-from triton_viz.clients.profiler.findings import find
-from triton_viz.clients.profiler.footprint import Footprint
 from triton_viz.clients.profiler.totals import LaunchTotals, LoopTotals, SiteTotals, merged_hits
-from triton_viz.core.columns import Numbers, Programs
-from triton_viz.core.data import TensorInfo
+from triton_viz.core.records.columns import Numbers, Programs
+from triton_viz.core.records.tensor_info import TensorInfo
 
 
 class Launched(msgspec.Struct):
-    """What a report says of a launch that its totals do not."""
+    """Facts of a launch that its totals do not have."""
 
     kernel: Callable
     file: str
@@ -204,8 +204,8 @@ def _tensors(
     return tuple(result)
 
 
-def _loop(place: tuple[str, int], loop: LoopTotals, scale: float) -> Loop:
-    file, line = place
+def _loop(position: tuple[str, int], loop: LoopTotals, scale: float) -> Loop:
+    file, line = position
     kind = "while" if not loop.counted else "static_range" if _is_static(file, line) else "range"
     return Loop(
         file=file,
@@ -237,13 +237,13 @@ def _fors(file: str) -> tuple[ast.For, ...]:
 
 
 def _balance(of: str, numbers: np.ndarray, totals: LaunchTotals) -> Balance:
-    places = np.flatnonzero(totals.ran)
-    own = numbers[places]
-    heaviest = places[np.argsort(-own, kind="stable")[:3]]
+    positions = np.flatnonzero(totals.ran)
+    own = numbers[positions]
+    heaviest = positions[np.argsort(-own, kind="stable")[:3]]
     mean = float(own.mean())
 
-    def program(place: Any) -> tuple[int, int, int]:
-        return Programs(totals.grid, Numbers(1, int(place))).only()
+    def program(position: Any) -> tuple[int, int, int]:
+        return Programs(totals.grid, Numbers(1, int(position))).only()
 
     return Balance(
         of=of,
@@ -252,8 +252,8 @@ def _balance(of: str, numbers: np.ndarray, totals: LaunchTotals) -> Balance:
         most=int(own.max()),
         mean=mean,
         imbalance=float(own.max()) / mean if mean else 1.0,
-        heaviest=tuple(program(place) for place in heaviest),
-        lightest=program(places[np.argmin(own)]),
+        heaviest=tuple(program(position) for position in heaviest),
+        lightest=program(positions[np.argmin(own)]),
     )
 
 
@@ -269,10 +269,10 @@ def _contention(sites: list[SiteTotals], scale: float) -> tuple[Contention, ...]
             continue
         hottest = int(np.argmax(counts))
         tensor = own[0].tensor
-        place = int(tensor.elements(elements[hottest : hottest + 1])[0])
+        position = int(tensor.elements(elements[hottest : hottest + 1])[0])
         index: tuple[int, ...] | int = int(elements[hottest])
-        if place >= 0 and tensor.shape:
-            index = tuple(int(i) for i in np.unravel_index(place, tensor.shape))
+        if position >= 0 and tensor.shape:
+            index = tuple(int(i) for i in np.unravel_index(position, tensor.shape))
         result.append(
             Contention(
                 tensor=name,

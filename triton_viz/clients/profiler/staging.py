@@ -1,4 +1,4 @@
-"""What is noted while a chunk runs, and how its accesses become batches once it has run.
+"""Data collected while a chunk runs, and the batches that its accesses become afterwards.
 
 Noting has to be quick: it happens at every op. All that costs more waits until the chunk is done, when the
 iterations of a loop can be looked at together.
@@ -12,10 +12,11 @@ import numpy as np
 
 from triton_viz.clients.profiler.blocks import Batch
 from triton_viz.clients.utils import Instruction
-from triton_viz.core.columns import Programs
-from triton_viz.core.data import Site, TensorInfo
-from triton_viz.core.grid.affine import Box
+from triton_viz.core.data import Site
+from triton_viz.core.records.columns import Programs
+from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls.base import Accessed
+from triton_viz.executor.affine import Box
 
 Path = tuple[Site, ...]
 AccessKey = tuple[Path, str]
@@ -98,32 +99,32 @@ def parts_of(staged: list[tuple[Accessed, np.ndarray | None]], lanes: int) -> li
 
 def _split(accessed: Accessed, active: np.ndarray | None, lanes: int) -> list[Part]:
     """One access, as a part for each tensor that it touches."""
-    places, shape = accessed.places, accessed.pointers.shape
+    positions, shape = accessed.elements, accessed.pointers.shape
     ran = np.ones(lanes, bool) if active is None else active
     size = math.prod(shape)
     bounds, keep, takes = _mask(accessed, lanes, ran)
     tensors = accessed.tensors_by_name
-    if not places.tensors:
+    if not positions.tensors:
         nothing = Batch(
             accessed.width, 1, shape, (0,) * len(shape), _row(0, lanes), (None,) * len(shape), ~_row(1, lanes)
         )
         return [Part(None, nothing, size * int(ran.sum()))]
     first, offsets = _row(0, lanes), None
-    if places.first is not None:
-        first = np.broadcast_to(places.first.all(), (lanes,))[None]
+    if positions.first is not None:
+        first = np.broadcast_to(positions.first.all(), (lanes,))[None]
     else:
-        assert places.offsets is not None
-        offsets = np.broadcast_to(places.offsets, (lanes, *shape)).reshape(1, lanes, size)
-    if places.which is None:
-        found = tensors[places.tensors[0]]
+        assert positions.offsets is not None
+        offsets = np.broadcast_to(positions.offsets, (lanes, *shape)).reshape(1, lanes, size)
+    if positions.which is None:
+        found = tensors[positions.tensors[0]]
         batch = Batch(
-            accessed.width, found.itemsize, shape, places.steps, first, bounds, takes, offsets, keep
+            accessed.width, found.itemsize, shape, positions.steps, first, bounds, takes, offsets, keep
         )
         return [Part(found, batch, size * int(ran.sum()))]
     result = []
-    which = np.broadcast_to(places.which, (lanes, *places.which.shape[1:]))
+    which = np.broadcast_to(positions.which, (lanes, *positions.which.shape[1:]))
     for number in np.unique(which).tolist():
-        found = None if number < 0 else tensors[places.tensors[number]]
+        found = None if number < 0 else tensors[positions.tensors[number]]
         here = which == number
         unit = 1 if found is None else found.itemsize
         if which.ndim == 1:
@@ -134,7 +135,7 @@ def _split(accessed: Accessed, active: np.ndarray | None, lanes: int) -> list[Pa
             own, count = takes, int((of_element & ran[None, :, None]).sum())
         if found is None:  # nothing of ours is touched there
             own, kept = own & False, keep
-        batch = Batch(accessed.width, unit, shape, places.steps, first, bounds, own, offsets, kept)
+        batch = Batch(accessed.width, unit, shape, positions.steps, first, bounds, own, offsets, kept)
         result.append(Part(found, batch, count))
     return result
 

@@ -10,7 +10,8 @@ from triton_viz.clients.profiler.blocks import SECTOR, Batch, cost_of, distinct_
 from triton_viz.clients.profiler.footprint import Footprint
 from triton_viz.clients.profiler.staging import AccessKey, Chunk, Part, Path, parts_of
 from triton_viz.clients.utils import Instruction
-from triton_viz.core.data import Program, TensorInfo
+from triton_viz.core.data import Program
+from triton_viz.core.records.tensor_info import TensorInfo
 
 MOST_FOOTPRINT = 1 << 28
 """The bytes that footprints of a launch may take. Beyond, distinct elements are estimated."""
@@ -128,8 +129,8 @@ class LaunchTotals:
             numbers = amount.numbers(lanes)
             self.work[key] = self.work.get(key, 0) + int(numbers.sum())
             self.flops[at] += numbers
-        for place, trips in chunk.loops.items():
-            total = self.loops.setdefault(place, LoopTotals(trips.counted))
+        for position, trips in chunk.loops.items():
+            total = self.loops.setdefault(position, LoopTotals(trips.counted))
             total.add(trips.entries.numbers(lanes), trips.trips.numbers(lanes))
 
     def _commit_accesses(self, chunk: Chunk, at: Any) -> None:

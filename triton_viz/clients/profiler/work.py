@@ -10,6 +10,8 @@ element of a block counts, also where its mask is false: the GPU computes it all
 import math
 from typing import Any
 
+import numpy as np
+
 _ONE = ("fadd", "fsub", "fmul", "fdiv", "precise_divf", "approx_divf", "frem", "fneg")
 _EXTREMES = ("minimumf", "minnumf", "maximumf", "maxnumf")
 _FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf") + (
@@ -27,7 +29,7 @@ INTEGERS = dict.fromkeys(
     + ("umulhi", "minsi", "minui", "maxsi", "maxui", "iabs"),
     1,
 )
-"""The same of whole numbers, which are mostly indices."""
+"""The integer operations of each op on an element."""
 
 _NARROW = {"fp8": ("fp8", "e4m3", "e5m2"), "fp4": ("fp4", "e2m1")}
 
@@ -39,6 +41,14 @@ def precision(dtype: Any) -> str:
         if any(part in name for part in parts):
             return short
     return "int8" if name in ("uint8", "int8") else name
+
+
+def element_type(dtype: Any) -> tuple[str, bool]:
+    """A value's type: its precision, and whether it is floating. It may be a language's or NumPy's."""
+    if isinstance(dtype, np.dtype):
+        floating = dtype.kind == "f"
+        return precision(f"fp{8 * dtype.itemsize}" if floating else dtype.name), floating
+    return precision(dtype.scalar), dtype.scalar.is_floating()
 
 
 def product(left: tuple[int, ...], right: tuple[int, ...], dtype: str) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from triton_viz.clients.race_detector.touches import Kind, Touch
+from triton_viz.clients.race_detector.touches import Touch, TouchKind
 from triton_viz.core.data import Site
 
 _MOST_SOURCES = 512
@@ -36,14 +36,14 @@ class Order:
         touches = list(touches)
         acquiring = [touch.flat()[0] for touch in touches if touch.acquires]
         watched = np.unique(np.concatenate(acquiring)) if acquiring else np.zeros(0, np.int64)
-        polled = [touch.flat()[0] for touch in touches if touch.kind is Kind.WAIT]
+        polled = [touch.flat()[0] for touch in touches if touch.kind is TouchKind.WAIT]
         flags = np.unique(np.concatenate(polled)) if polled else np.zeros(0, np.int64)
         self._steps: list[tuple[int, int, int, bool, bool]] = []
         """In order: time, program, address, whether it acquires, whether it releases."""
         for touch in touches:
             if touch.acquires or touch.releases:
                 self._add(touch, watched, touch.acquires, touch.releases)
-            elif touch.kind is Kind.WRITE and len(flags):
+            elif touch.kind is TouchKind.WRITE and len(flags):
                 self._add(touch, flags, False, True)
         self._acquires = sum(step[3] for step in self._steps)
 
@@ -71,8 +71,8 @@ class Order:
         for n in np.flatnonzero(asked).tolist():
             known = 0
             if noted := notes.get(int(later[n])):
-                place = np.searchsorted(noted[0], later_time[n], side="right") - 1
-                known = int(noted[1][place][column[n]]) if place >= 0 else 0
+                position = np.searchsorted(noted[0], later_time[n], side="right") - 1
+                known = int(noted[1][position][column[n]]) if position >= 0 else 0
             result[n] = known < time[n]
         return result
 
@@ -83,7 +83,7 @@ class Order:
         nothing = np.zeros(len(sources), np.int64)
         known: dict[int, np.ndarray] = {}
         left: dict[int, np.ndarray] = {}
-        """What whoever acquires an address will know."""
+        """The clock that a program receives when it acquires an address."""
         notes: dict[int, tuple[list[int], list[np.ndarray]]] = {}
         for time, program, address, acquires, releases in self._steps:
             mine = known.get(program, nothing)
@@ -103,7 +103,7 @@ class Order:
 
 @functools.cache
 def result_is_dropped(site: Site) -> bool:
-    """Whether a call on a line is a statement of its own, so that nobody sees what it returns."""
+    """Whether a call on a line is a statement of its own, so that its result is not used."""
     statement = _statement(site.file, site.line)
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
 

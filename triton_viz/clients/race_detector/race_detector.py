@@ -8,17 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from triton_viz.clients.race_detector.findings import Race, races_in_order, races_without_order
-from triton_viz.clients.race_detector.issues import as_issues
 from triton_viz.clients.race_detector.order import Order, result_is_dropped
+from triton_viz.clients.race_detector.race_issues import as_issues
+from triton_viz.clients.race_detector.races import Race, races_in_order, races_without_order
 from triton_viz.clients.race_detector.shadow import Shadow, lies_apart
-from triton_viz.clients.race_detector.touches import Kind, Touch, conflict
+from triton_viz.clients.race_detector.touches import Touch, TouchKind, conflict
 from triton_viz.clients.utils import here, kernel_call_path
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
-from triton_viz.core.columns import Programs
-from triton_viz.core.data import Access, Atomic, Issue, Load, Op, Program, Site, TensorInfo
-from triton_viz.core.grid.affine import Box
+from triton_viz.core.data import Access, Atomic, Issue, Load, Op, Program, Site
+from triton_viz.core.records.columns import Programs
+from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls.base import Accessed
+from triton_viz.executor.affine import Box
 
 KEPT = 64 << 20
 """How many bytes of touches are kept before they are folded into shadows."""
@@ -30,17 +31,17 @@ class RaceDetector(Client):
     """Finds elements that two programs touch, one of them writing, not both atomically, in no order.
 
     Exact on the addresses that the launch touched: they are kept in compact form while the kernel runs. When
-    it has ended, storages that nobody writes to are left out, those where programs plainly keep apart too,
-    and the others are looked at element by element. Elements are bytes of storages, so views and arguments
-    that share memory are one. Memory: 64 MiB of touches, and for each site that touches a storage that is
-    looked at 8 bytes per element of it (and for a store its value, too).
+    it has ended, storages that no program writes to are left out, those where programs plainly keep apart
+    too, and the others are compared element by element. Elements are bytes of storages, so views and
+    arguments that share memory are one. Memory: 64 MiB of touches, and for each site that
+    touches such a storage 8 bytes per element of it (and the value, if it stores).
     """
 
     NAME: ClassVar[str] = "race_detector"
     vectorized: ClassVar[bool] = True
+    finds_issues: ClassVar[bool] = True
 
-    def __init__(self, backend: str | None = None) -> None:
-        self._here = functools.partial(here, backend)
+    def __init__(self) -> None:
         self._lock = threading.RLock()
         self._issues: list[Issue] | None = []
 
@@ -68,7 +69,7 @@ class RaceDetector(Client):
         self._grid = grid
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
-        """What this thread's last programs did is settled now."""
+        """Commit the findings of this thread's last programs."""
         with self._lock:
             self._settle(threading.get_ident())
 
@@ -106,22 +107,22 @@ class RaceDetector(Client):
     ) -> None:
         semantics = accessed.semantics
         if op_type is Load:
-            kind = Kind.WAIT if "atomic" in semantics else Kind.READ
+            kind = TouchKind.WAIT if "atomic" in semantics else TouchKind.READ
         elif op_type is Atomic:
-            kind = Kind.UPDATE
+            kind = TouchKind.UPDATE
         else:
-            kind = Kind.SIGNAL if "atomic" in semantics else Kind.WRITE
+            kind = TouchKind.SIGNAL if "atomic" in semantics else TouchKind.WRITE
         path = kernel_call_path(self._kernel)
         acquires = "acquire" in semantics and not (op_type is Atomic and result_is_dropped(path[-1]))
         stored = None
-        if kind in (Kind.WRITE, Kind.SIGNAL):
-            stored = accessed.stored(values)
+        if kind in (TouchKind.WRITE, TouchKind.SIGNAL):
+            stored = accessed.to_memory(values)
         with self._lock:
             self._time += 1
             touch = Touch(
                 kind=kind,
                 path=path,
-                programs=self._here().programs,
+                programs=here().programs,
                 pointers=accessed.pointers,
                 mask=accessed.mask,
                 width=accessed.width,
@@ -165,7 +166,7 @@ class _Storage:
     def __init__(self, start: int, end: int):
         self._start, self._size = start, end - start
         self.touches: list[Touch] = []
-        self._shadows: dict[tuple[tuple[Site, ...], Kind, int], Shadow] = {}
+        self._shadows: dict[tuple[tuple[Site, ...], TouchKind, int], Shadow] = {}
         self._granule = 8
         self._folded = False
 

@@ -9,24 +9,24 @@ import math
 
 import numpy as np
 
-from triton_viz.clients.race_detector.touches import Kind, Touch, conflict
+from triton_viz.clients.race_detector.touches import Touch, TouchKind, conflict
 from triton_viz.core.data import Site
-from triton_viz.core.grid.affine import apart
+from triton_viz.executor.affine import apart
 
 _NOBODY = np.int32(2**31 - 1)
 
 
 class Shadow:
-    """What one site did to the elements of one storage, each `granule` bytes wide."""
+    """Accesses of one site to the elements of one storage, each `granule` bytes wide."""
 
-    def __init__(self, kind: Kind, path: tuple[Site, ...], width: int, size: int, granule: int):
+    def __init__(self, kind: TouchKind, path: tuple[Site, ...], width: int, size: int, granule: int):
         self.kind, self.path, self.width = kind, path, width
         """Of one access, in bytes."""
         self.granule = granule
         self.first = np.full(size, _NOBODY)
         self.last = np.full(size, -1, np.int32)
-        self.value = np.zeros(size, f"u{granule}") if kind in (Kind.WRITE, Kind.SIGNAL) else None
-        """What was stored last, to see whether all stored the same."""
+        self.value = np.zeros(size, f"u{granule}") if kind in (TouchKind.WRITE, TouchKind.SIGNAL) else None
+        """The last stored value, to find out whether all stored the same."""
         self.differs = None if self.value is None else np.zeros(size, bool)
 
     @property
@@ -35,7 +35,7 @@ class Shadow:
         return self.last >= 0
 
     def refine(self, granule: int) -> None:
-        """Make elements smaller, because somebody touches parts of them."""
+        """Make elements smaller, because a program touches parts of them."""
         parts = self.granule // granule
         self.granule = granule
         self.first, self.last = np.repeat(self.first, parts), np.repeat(self.last, parts)

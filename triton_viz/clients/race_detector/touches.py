@@ -6,15 +6,15 @@ from functools import cached_property
 
 import numpy as np
 
-from triton_viz.core.columns import Programs
 from triton_viz.core.data import Site
-from triton_viz.core.grid.affine import Affine, Box
-from triton_viz.core.grid.memory import Mask
-from triton_viz.core.grid.value import Value
-from triton_viz.core.places import reach
+from triton_viz.core.records.accesses import reach
+from triton_viz.core.records.columns import Programs
+from triton_viz.executor.affine import Affine, Box
+from triton_viz.executor.memory import Mask
+from triton_viz.executor.value import Value
 
 
-class Kind(enum.Enum):
+class TouchKind(enum.Enum):
     """How memory is touched."""
 
     READ = "reads"
@@ -26,30 +26,30 @@ class Kind(enum.Enum):
 
     @property
     def atomic(self) -> bool:
-        """Whether it is one step for everybody."""
-        return self in (Kind.UPDATE, Kind.WAIT, Kind.SIGNAL)
+        """Whether it is one step for all other programs."""
+        return self in (TouchKind.UPDATE, TouchKind.WAIT, TouchKind.SIGNAL)
 
     @property
     def writes(self) -> bool:
         """Whether memory may be different afterwards."""
-        return self in (Kind.WRITE, Kind.UPDATE, Kind.SIGNAL)
+        return self in (TouchKind.WRITE, TouchKind.UPDATE, TouchKind.SIGNAL)
 
 
-def conflict(one: Kind, other: Kind) -> bool:
+def conflict(one: TouchKind, other: TouchKind) -> bool:
     """Whether two programs may not do this to one element unless something orders them.
 
     A plain store to what others read by volatile loads is the old way to raise a flag, and is taken for one.
     """
     if not (one.writes or other.writes) or (one.atomic and other.atomic):
         return False
-    return {one, other} != {Kind.WRITE, Kind.WAIT}
+    return {one, other} != {TouchKind.WRITE, TouchKind.WAIT}
 
 
 @dataclasses.dataclass(frozen=True)
 class Touch:
-    """What one op touched."""
+    """The elements that one op accessed."""
 
-    kind: Kind
+    kind: TouchKind
     path: tuple[Site, ...]
     programs: Programs
     pointers: Value
@@ -58,7 +58,7 @@ class Touch:
     time: int
     """The op's place among all of the launch, in the order in which they happened."""
     values: np.ndarray | None = None
-    """What was stored, of shape (L, *shape) or broadcast to it."""
+    """The stored values, of shape (L, *shape) or broadcast to it."""
     acquires: bool = False
     releases: bool = False
 

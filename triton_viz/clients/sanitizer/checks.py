@@ -1,17 +1,16 @@
 """Exact checks of an access: which of its elements it must not touch, for all programs at once."""
 
 import dataclasses
-from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
 
-from triton_viz.core.data import TensorInfo
-from triton_viz.core.grid.affine import Box
-from triton_viz.core.grid.memory import Mask, Memory
-from triton_viz.core.grid.value import Value
-from triton_viz.core.places import are_elements, elements_of, is_dense, reach
+from triton_viz.core.records.accesses import are_elements, elements_of, is_dense, reach
+from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls.base import Accessed
+from triton_viz.executor.affine import Box
+from triton_viz.executor.memory import Mask, Memory
+from triton_viz.executor.value import Value
 
 _NULL = 4096
 """Nothing is ever at an address below this."""
@@ -21,7 +20,7 @@ _NEAR = 1 << 10
 
 
 @dataclasses.dataclass(frozen=True)
-class Wrong:
+class Violation:
     """Elements of one access that are wrong in one way, and the first of them."""
 
     kind: str
@@ -50,40 +49,37 @@ class Block:
         self.addresses = np.broadcast_to(addresses, whole)
         self.keep = np.broadcast_to(True if mask is None else mask, whole)
         self.width = width
+        self.origin = pointers.origin
 
-    def wrong(self, kind: str, bad: np.ndarray, tensor: TensorInfo | None) -> Wrong:
+    def violation(self, kind: str, bad: np.ndarray, tensor: TensorInfo | None) -> Violation:
         """These elements, of which there are some."""
-        places = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
-        lane = int(places[0])
-        return Wrong(
+        program_ids = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
+        lane = int(program_ids[0])
+        return Violation(
             kind=kind,
             lane=lane,
             address=int(self.addresses[lane][bad[lane]].flat[0]),
             tensor=tensor,
             elements=int(bad.sum()),
-            lanes=places if len(bad) > 1 else None,
+            lanes=program_ids if len(bad) > 1 else None,
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """What a kernel was given, for pointers of which nobody knows whose they are."""
+    """The tensors of a launch, for pointers whose tensor is not known."""
 
     tensors: list[TensorInfo]
     """Its arguments."""
-    numbers: Collection[int]
-    """The plain numbers among them: each may be an address."""
 
     @cached_property
     def closed(self) -> bool:
-        """Whether no address can be in a number or in memory: then all pointers are those of arguments."""
-        if any(tensor.dtype in ("int64", "uint64") for tensor in self.tensors):
-            return False
-        return not any(abs(number) >= 2**31 for number in self.numbers)
+        """Whether no address can be in memory: then all pointers lead to elements of arguments."""
+        return not any(tensor.dtype in ("int64", "uint64") for tensor in self.tensors)
 
 
 def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> bool:
-    """Whether the ends of all lanes' blocks show that they stay inside. No is no answer."""
+    """Whether the ends of all lanes' blocks show that they stay inside. False means unknown."""
     form, width = accessed.pointers.numbers, accessed.width
     if form is None:
         return False
@@ -93,8 +89,9 @@ def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo], given: Given
     if any(step % width for step in form.steps):
         return False
     low, high = int(lows[used].min()), int(highs[used].max())
-    if not tensors and not given.closed:
-        return _memory(accessed).holds(low, high) and not (lows[used] % width).any()
+    if not tensors and not (given.closed and accessed.pointers.origin is None):
+        holds = _memory(accessed).holds(low, high, accessed.pointers.origin)
+        return holds and not (lows[used] % width).any()
     for tensor in tensors or given.tensors:
         first, last = elements_of(tensor)
         if first <= low and high <= last and is_dense(tensor):
@@ -102,28 +99,30 @@ def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo], given: Given
     return False
 
 
-def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[Mask, list[Wrong]]:
+def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[Mask, list[Violation]]:
     """The mask without what must not be touched, and what that was.
 
-    `tensors` are those whose pointers these are; if nobody knows, they may lead into whatever the kernel was
-    given: its arguments, what tables of pointers among them lead to, and what holds one of its numbers.
+    `tensors` are those whose pointers these are. If that is not known, the pointers may lead into the
+    arguments or, if they were computed from a tensor's address that was loaded, into that tensor.
     """
     if is_plainly_right(accessed, tensors, given):
         return accessed.mask, []
     block = Block(accessed.pointers, accessed.mask, accessed.width)
-    found: list[Wrong] = []
+    found: list[Violation] = []
     if tensors:
         bad = ~_inside(block, tensors) & block.keep
         if bad.any():
-            found.append(of_nearest(block.wrong("out of bounds", bad, None), tensors))
+            found.append(of_nearest(block.violation("out of bounds", bad, None), tensors))
     else:
-        right = _anywhere(block, accessed, given)
-        bad = ~(right & _inside(block, given.tensors) if given.closed else right) & block.keep
-        found += _kinds(block, bad, accessed, _FAR if given.closed else _NEAR)
+        right = ~_memory(accessed).outside(block.addresses, block.addresses + block.width, block.origin)
+        closed = given.closed and block.origin is None
+        bad = ~(right & _inside(block, given.tensors) if closed else right) & block.keep
+        if bad.any():
+            found += _kinds(block, bad, accessed, _FAR if closed else _NEAR)
     start = tensors[0].address if len(tensors) == 1 else 0
     crooked = block.keep & ~bad & ((block.addresses - start) % block.width != 0)
     if crooked.any():
-        found.append(of_nearest(block.wrong("misaligned", crooked, None), tensors or accessed.tensors))
+        found.append(of_nearest(block.violation("misaligned", crooked, None), tensors or accessed.tensors))
         bad |= crooked
     return (block.keep & ~bad if bad.any() else accessed.mask), found
 
@@ -148,46 +147,32 @@ def _memory(accessed: Accessed) -> Memory:
     return accessed.memory
 
 
-def _anywhere(block: Block, accessed: Accessed, given: Given) -> np.ndarray:
-    """Which elements are in memory that the kernel was given in some way."""
-    lows, memory = block.addresses, _memory(accessed)
-    highs = lows + block.width
-    outside = memory.outside(lows, highs) & block.keep
-    if outside.any() and memory.adopt(lows[outside]):
-        outside = memory.outside(lows, highs)
-    foreign = np.zeros(lows.shape, bool)
-    for tensor in memory.adopted:
-        start, end = tensor.storage
-        if tensor.name.startswith("unnamed") and not any(start <= number < end for number in given.numbers):
-            foreign |= (lows >= start) & (lows < end)
-    return ~outside & ~foreign
-
-
-def _kinds(block: Block, bad: np.ndarray, accessed: Accessed, near: int) -> list[Wrong]:
-    """What is wrong with pointers that lead nowhere, or to what the kernel was not given."""
-    found: list[Wrong] = []
+def _kinds(block: Block, bad: np.ndarray, accessed: Accessed, near: int) -> list[Violation]:
+    """The violation of pointers that lead to no tensor, or to one that is not an argument."""
+    found: list[Violation] = []
     null = bad & (block.addresses >= 0) & (block.addresses < _NULL)
     if null.any():
-        found.append(block.wrong("null pointer", null, None))
-    left = bad & ~null
-    for tensor in accessed.memory.adopted:
+        found.append(block.violation("null pointer", null, None))
+    left, memory = bad & ~null, _memory(accessed)
+    for tensor in memory.not_given(block.addresses[left]) if left.any() else ():
         there = left & (block.addresses >= tensor.storage[0]) & (block.addresses < tensor.storage[1])
         if there.any():
-            found.append(block.wrong("foreign tensor", there, tensor))
+            found.append(block.violation("foreign tensor", there, tensor))
             left &= ~there
     if left.any():
-        found.append(of_nearest(block.wrong("out of bounds", left, None), accessed.tensors, near))
+        violation, own = block.violation("out of bounds", left, None), memory.loaded_for(block.origin)
+        found.append(of_nearest(violation, own) if own else of_nearest(violation, accessed.tensors, near))
     return found
 
 
-def of_nearest(wrong: Wrong, tensors: list[TensorInfo], near: int = _FAR) -> Wrong:
+def of_nearest(violation: Violation, tensors: list[TensorInfo], near: int = _FAR) -> Violation:
     """With the tensor that it was probably meant to be in, if one is near enough."""
     ends = [elements_of(tensor) for tensor in tensors]
-    distances = [max(first - wrong.address, wrong.address - last, 0) for first, last in ends]
+    distances = [max(first - violation.address, violation.address - last, 0) for first, last in ends]
     nearest = min(range(len(tensors)), key=lambda n: distances[n], default=None)
     if nearest is None or distances[nearest] >= near:
-        return wrong
-    return dataclasses.replace(wrong, tensor=tensors[nearest])
+        return violation
+    return dataclasses.replace(violation, tensor=tensors[nearest])
 
 
 class BroadcastStores:
@@ -196,10 +181,12 @@ class BroadcastStores:
     def __init__(self) -> None:
         self._stored: dict[object, np.ndarray] = {}
 
-    def check(self, spot: object, block: Block, tensor: TensorInfo, places: np.ndarray) -> Wrong | None:
+    def check(
+        self, spot: object, block: Block, tensor: TensorInfo, program_ids: np.ndarray
+    ) -> Violation | None:
         """Whether a place was stored to twice at this spot.
 
-        `places` is each lane's program or, if there is one lane for all, those who do what it does.
+        `program_ids` is each lane's program or, if one lane stands for all, the programs it stands for.
         """
         first, last = elements_of(tensor)
         keep = block.keep & (block.addresses >= first) & (block.addresses < last)
@@ -209,12 +196,12 @@ class BroadcastStores:
         order = np.argsort(offsets, kind="stable")
         again = np.zeros(len(offsets), bool)
         again[order[1:]] = offsets[order[1:]] == offsets[order[:-1]]
-        programs = places[lanes] if len(keep) > 1 else np.broadcast_to(places[-1], len(lanes))
+        programs = program_ids[lanes] if len(keep) > 1 else np.broadcast_to(program_ids[-1], len(lanes))
         again |= (stored[offsets] >= 0) & (stored[offsets] != programs)
-        again |= len(keep) == 1 and len(places) > 1
+        again |= len(keep) == 1 and len(program_ids) > 1
         stored[offsets] = programs
         if not again.any():
             return None
         bad = np.zeros(keep.shape, bool)
         bad[keep] = again
-        return block.wrong("broadcast store", bad, tensor)
+        return block.violation("broadcast store", bad, tensor)

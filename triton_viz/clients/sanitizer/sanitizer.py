@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,28 +14,28 @@ from triton_viz.clients.sanitizer.checks import (
     Block,
     BroadcastStores,
     Given,
-    Wrong,
+    Violation,
     check,
     is_broadcast,
     of_nearest,
 )
-from triton_viz.clients.sanitizer.data import Verdict
-from triton_viz.clients.sanitizer.issues import Context, Finding, issue_of, undecided
+from triton_viz.clients.sanitizer.fake_memory import FAKE_OPS
+from triton_viz.clients.sanitizer.sanitizer_issues import Context, Finding, issue_of, undecided
 from triton_viz.clients.sanitizer.sites import Known, Spot, known_spots
-from triton_viz.clients.sanitizer.symbolic import Analysis, analyze
-from triton_viz.clients.sanitizer.symbolic.analysis import AccessVerdict, Witness
-from triton_viz.clients.skipping import skipped_load, skipped_store
+from triton_viz.clients.sanitizer.verdict import Verdict
+from triton_viz.clients.sanitizer.witnesses import proved_violations
 from triton_viz.clients.utils import here, kernel_columns
-from triton_viz.core.client import Client, OpCallbacks, tensors_in
-from triton_viz.core.columns import Numbers, Programs
+from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Access, Atomic, Compute, Issue, Load, Op, Program, Site, Store, TensorInfo
-from triton_viz.core.grid.memory import Mask
-from triton_viz.core.grid.value import Value
+from triton_viz.core.data import Access, Atomic, Compute, Issue, Load, Op, Program, Record, Site, Store
 from triton_viz.core.patch import running_backend
-from triton_viz.dsls import OPERATION_REGISTRY
-from triton_viz.dsls.base import Accessed
+from triton_viz.core.records.columns import Numbers, Programs
+from triton_viz.core.records.tensor_info import TensorInfo
+from triton_viz.dsls import find_dsl
+from triton_viz.dsls.base import Accessed, Call
+from triton_viz.dsls.static_analysis import AccessVerdict, Analysis, Witness
 from triton_viz.errors import SanitizerError, UnsupportedError
+from triton_viz.executor.memory import Mask
 
 _ACCESS = {Load: "load", Store: "store", Atomic: "atomic"}
 
@@ -45,7 +45,7 @@ class Sanitizer(Client):
 
     execute        False: only prove, do not run the kernel. That costs the same for any grid.
     abort_on_error raise a `SanitizerError` for the first launch in which something is found.
-    initcheck      also find elements that are read before anybody has written to them.
+    initcheck      also find elements that are read before anything was written to them.
     fake_memory    run the kernel without reading or writing: every load gives 0.
 
     It is one of several: `cfg.sanitizer` says which. "symbolic" proves what it can and checks the rest while
@@ -54,6 +54,7 @@ class Sanitizer(Client):
 
     NAME: ClassVar[str] = "sanitizer"
     vectorized: ClassVar[bool] = True
+    finds_issues: ClassVar[bool] = True
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "Sanitizer":
         """The implementation that the config asks for."""
@@ -77,7 +78,7 @@ class Sanitizer(Client):
         self.issues: list[Issue] = []
         """Everything found so far, in all launches."""
         self._lock = threading.RLock()
-        self._records: list[Op] | None = []
+        self._records: list[Record] | None = []
         if initcheck:
             uninitialized.watch(self)
 
@@ -86,6 +87,7 @@ class Sanitizer(Client):
     def pre_run_callback(self, fn: Callable) -> None:
         """Start over for a new launch."""
         self._kernel = fn
+        self._context = Context((0, 0, 0), {})
         self._arguments: dict[str, Any] = {}
         self._tensors: dict[str, TensorInfo] = {}
         self._fresh: dict[int, uninitialized.Fresh] = {}
@@ -99,7 +101,7 @@ class Sanitizer(Client):
         self._findings: dict[tuple[Spot, str], Finding] = {}
         self._broadcast = BroadcastStores()
         self._told: dict[tuple[Any, ...], Issue] = {}
-        """What the language itself found."""
+        """The issues that the language itself found."""
         self._records = None
         self._aborted = False
 
@@ -116,7 +118,7 @@ class Sanitizer(Client):
         """All arguments are known: look at the kernel before it runs."""
         numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_whole(arg)}
         self._context = Context(grid, numbers)
-        self._given = Given(list(self._tensors.values()), numbers.values())
+        self._given = Given(list(self._tensors.values()))
         self._analysis = Analysis((), True) if _checks_itself() else self._analyze(grid)
         self._spots = known_spots(self._analysis, self._tensors)
         for spot, known in self._spots.items():
@@ -124,7 +126,7 @@ class Sanitizer(Client):
             if overflow is not None and overflow.overflow is not None:
                 self._add(spot, self._of_witness("overflow", overflow, overflow.overflow))
             if not self.execute:
-                for kind, verdict, witness in _violations(known):
+                for kind, verdict, witness in proved_violations(known):
                     self._add(spot, self._of_witness(kind, verdict, witness))
         self._abort()
 
@@ -137,12 +139,20 @@ class Sanitizer(Client):
     def _analyze(self, grid: Program) -> Analysis:
         raise NotImplementedError
 
+    def _analyzed(self, grid: Program, decide: bool) -> Analysis:
+        """The language's own analysis; an empty, incomplete one if the language has none."""
+        analyze = find_dsl(running_backend()).analyze
+        if analyze is None:
+            return Analysis((), False, f"backend {running_backend()!r} has no analysis")
+        call = Call(self._kernel, self._arguments)
+        return analyze(call, grid, list(self._tensors.values()), decide)
+
     def choose_programs(self, grid: Program) -> np.ndarray | None:
         """None at all, if it is only to be proved."""
         return None if self.execute else np.empty(0, np.int64)
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
-        """What this thread's last programs did is settled now."""
+        """Commit the findings of this thread's last programs."""
         with self._lock:
             self._settle(threading.get_ident())
             self._wrapped.pop(threading.get_ident(), None)
@@ -161,23 +171,32 @@ class Sanitizer(Client):
             return OpCallbacks(after_callback=self._compute, only=wrapping.EXACT)
         if not issubclass(op_type, Access):
             return OpCallbacks()
-        fake = None
-        if self.fake_memory:
-            fake = skipped_store if op_type is Store else _fake
+        # What is neither a load nor a store may read and write, as an atomic does.
+        kind = next((kind for kind in (Load, Store) if issubclass(op_type, kind)), Atomic)
         return OpCallbacks(
-            mask_overrider=functools.partial(self._access, _ACCESS[op_type]), op_overrider=fake
+            mask_overrider=functools.partial(self._access, _ACCESS[kind]),
+            op_overrider=FAKE_OPS[kind] if self.fake_memory else None,
         )
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """Accesses know their iteration."""
+        return ForLoopCallbacks()
+
+    def abort_callback(self) -> None:
+        """Raise what the last programs did, if that is wanted."""
+        self._settle_all()
+        self._abort()
+
+    def post_run_callback(self, fn: Callable) -> None:
+        """Nothing to clean up."""
 
     def finalize(self) -> list[Any]:
         """A verdict for each access, and the issues."""
         if self._records is None:
-            with self._lock:
-                for thread in list(self._staged):
-                    self._settle(thread)
+            self._settle_all()
             issues = self._issues()
             self._records = [*self._verdicts(), *issues]
             self.issues += issues
-            self._abort()
         return self._records
 
     # --- accesses of a running kernel ---
@@ -209,64 +228,71 @@ class Sanitizer(Client):
         """Remember whose numbers wrapped around."""
         wrapped = wrapping.wrapped_lanes(name, operands, result)
         if wrapped is not None:
-            places = here().programs.order.all()
+            program_ids = here().programs.order.all()
             with self._lock:
-                now = places if len(wrapped) == 1 else places[wrapped]
+                now = program_ids if len(wrapped) == 1 else program_ids[wrapped]
                 self._wrapped.setdefault(threading.get_ident(), set()).update(now.tolist())
 
-    def _stage(self, spot: Spot, accessed: Accessed, found: list[Wrong]) -> None:
+    def _stage(self, spot: Spot, accessed: Accessed, found: list[Violation]) -> None:
         now = here()
-        places, active = now.programs.order.all(), now.programs.active
-        for wrong in found:
-            lanes = np.flatnonzero(active) if wrong.lanes is None and active is not None else wrong.lanes
-            programs = places if lanes is None else places[lanes]
+        program_ids, active = now.programs.order.all(), now.programs.active
+        for violation in found:
+            lanes = (
+                np.flatnonzero(active) if violation.lanes is None and active is not None else violation.lanes
+            )
+            programs = program_ids if lanes is None else program_ids[lanes]
             finding = Finding(
-                wrong=wrong,
-                place=int(programs[0]),
+                violation=violation,
+                program_id=int(programs[0]),
                 width=accessed.width,
                 iterations=now.iterations,
                 masked=accessed.mask is not None,
-                elements=wrong.elements * (len(programs) if wrong.lanes is None else 1),
+                elements=violation.elements * (len(programs) if violation.lanes is None else 1),
                 programs=programs,
             )
             with self._lock:
                 if self._comes_of_wrapping(spot, finding):
-                    finding.wrong = dataclasses.replace(wrong, kind="overflow")
+                    finding.violation = dataclasses.replace(violation, kind="overflow")
                 self._staged.setdefault(threading.get_ident(), []).append((spot, finding))
 
     def _comes_of_wrapping(self, spot: Spot, finding: Finding) -> bool:
         """Whether an address is wrong because a number in it wrapped around."""
-        if finding.wrong.kind != "out of bounds" or not self._spots.get(spot, Known()).may_wrap:
+        if finding.violation.kind != "out of bounds" or not self._spots.get(spot, Known()).may_wrap:
             return False
-        return finding.place in self._wrapped.get(threading.get_ident(), ())
+        return finding.program_id in self._wrapped.get(threading.get_ident(), ())
 
-    def _stored_twice(self, spot: Spot, block: Block, tensor: TensorInfo) -> Wrong | None:
+    def _stored_twice(self, spot: Spot, block: Block, tensor: TensorInfo) -> Violation | None:
         programs = here().programs
-        places = programs.order.all()
+        program_ids = programs.order.all()
         if len(block.keep) == 1 and programs.active is not None:
-            places = places[programs.active]
-        return self._broadcast.check((spot, tensor.name), block, tensor, places)
+            program_ids = program_ids[programs.active]
+        return self._broadcast.check((spot, tensor.name), block, tensor, program_ids)
 
-    def _never_written(self, access: str, block: Block, fresh: uninitialized.Fresh) -> Wrong | None:
+    def _never_written(self, access: str, block: Block, fresh: uninitialized.Fresh) -> Violation | None:
         found = None
         if access != "store":
             bad = fresh.unwritten(block.addresses, block.width) & block.keep
             if bad.any():
                 owners = [tensor for tensor in self._tensors.values() if tensor.storage[0] == fresh.start]
-                found = of_nearest(block.wrong("uninitialized", bad, None), owners)
+                found = of_nearest(block.violation("uninitialized", bad, None), owners)
         if access != "load":
             fresh.mark(block.addresses[block.keep], block.width)
         return found
 
     # --- results ---
 
+    def _settle_all(self) -> None:
+        with self._lock:
+            for thread in list(self._staged):
+                self._settle(thread)
+
     def _settle(self, thread: int) -> None:
         for spot, finding in self._staged.pop(thread, ()):
             self._add(spot, finding)
 
     def _add(self, spot: Spot, finding: Finding) -> None:
-        key = spot, finding.wrong.kind
-        if (spot, "overflow") in self._findings and finding.wrong.kind == "out of bounds":
+        key = spot, finding.violation.kind
+        if (spot, "overflow") in self._findings and finding.violation.kind == "out of bounds":
             return  # where it leads to is only a consequence
         before = self._findings.get(key)
         self._findings[key] = finding if before is None else before.merge(finding)
@@ -278,11 +304,11 @@ class Sanitizer(Client):
         ]
         found += self._told.values()
         if not self.execute:
-            wrong = {spot for spot, _ in self._findings}
+            violation = {spot for spot, _ in self._findings}
             found += [
                 undecided(spot, known, self._reason(known), self._context)
                 for spot, known in self._spots.items()
-                if not known.proved and spot not in wrong
+                if not known.proved and spot not in violation
             ]
             if not self._analysis.complete:
                 line = self._kernel.__code__.co_firstlineno
@@ -296,8 +322,10 @@ class Sanitizer(Client):
 
     def _abort(self) -> None:
         if self.abort_on_error and (self._findings or self._told) and not self._aborted:
-            self._aborted = True
             issues = [issue for issue in self._issues() if issue.verdict == "violation"]
+            if not issues:
+                return
+            self._aborted = True
             where = f"{issues[0].call_path[-1].file}:{issues[0].call_path[-1].line}"
             more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
             text = f"{where}: kernel {self._kernel.__name__}: {issues[0].kind}: {issues[0].message}{more}"
@@ -306,7 +334,7 @@ class Sanitizer(Client):
     def _of_witness(self, kind: str, verdict: AccessVerdict, witness: Witness) -> Finding:
         x, y, z = witness.program
         _, height, depth = self._context.grid
-        wrong = Wrong(
+        violation = Violation(
             kind=kind,
             lane=0,
             address=witness.address,
@@ -315,8 +343,8 @@ class Sanitizer(Client):
             lanes=None,
         )
         return Finding(
-            wrong=wrong,
-            place=(x * height + y) * depth + z,
+            violation=violation,
+            program_id=(x * height + y) * depth + z,
             width=verdict.width,
             iterations=witness.iterations,
             masked=verdict.masked,
@@ -359,60 +387,36 @@ KINDS = (
     "broadcast store",
     "uninitialized",
 )
-"""What can be found."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Call:
-    """A launch, for the symbolic analysis."""
-
-    fn: Callable
-    arguments: dict[str, Any]
+"""The kinds of issues."""
 
 
 def _checks_itself() -> bool:
     """Whether the language of the launch checks every access, and says so: see `Client.issue_callback`."""
-    return OPERATION_REGISTRY[running_backend()].checks_itself
+    return find_dsl(running_backend()).checks_itself
 
 
 def _is_whole(arg: Any) -> bool:
     return isinstance(arg, int | np.integer) and not isinstance(arg, bool)
 
 
-def _violations(known: Known) -> Iterator[tuple[str, AccessVerdict, Witness]]:
-    """What was proved to go wrong, each with an element that does."""
-    for verdict in known.verdicts:
-        for kind, witness in (
-            ("out of bounds", verdict.witness or verdict.outside_view),
-            ("misaligned", verdict.misaligned),
-        ):
-            if witness is not None:
-                yield kind, verdict, witness
-
-
-def _fake(*args: Any, **_: Any) -> Any:
-    """What a load or an atomic gives if nothing is read."""
-    pointers = next(arg for arg in args if isinstance(arg, Value) and hasattr(arg.dtype, "element_ty"))
-    return skipped_load(pointers)
-
-
 class SymbolicSanitizer(Sanitizer):
     """Proves what can be proved for all programs at once, and checks the rest while the kernel runs."""
 
     def _analyze(self, grid: Program) -> Analysis:
-        return analyze(_Call(self._kernel, self._arguments), grid, list(self._tensors.values()))
+        return self._analyzed(grid, decide=True)
 
 
 class ConcreteSanitizer(Sanitizer):
     """Checks every access while the kernel runs, and proves nothing."""
 
     def _analyze(self, grid: Program) -> Analysis:
-        call = _Call(self._kernel, self._arguments)
-        return analyze(call, grid, list(self._tensors.values()), decide=False)
+        return self._analyzed(grid, decide=False)
 
 
 class NoSanitizer(Sanitizer):
     """Does nothing: for programs that construct a sanitizer whether or not it is wanted."""
+
+    finds_issues: ClassVar[bool] = False
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         """Nothing is looked at."""

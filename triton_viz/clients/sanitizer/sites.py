@@ -1,11 +1,11 @@
-"""What the symbolic analysis says of each access in the source, to be looked up while the kernel runs."""
+"""The analysis results for each access in the source, for lookup while the kernel runs."""
 
 import dataclasses
 from collections.abc import Iterable
 
-from triton_viz.clients.sanitizer.symbolic.analysis import NEVER, AccessVerdict, Analysis
 from triton_viz.clients.utils import Columns
 from triton_viz.core.data import Site
+from triton_viz.dsls.static_analysis import NEVER, AccessVerdict, Analysis
 
 Spot = tuple[tuple[Site, ...], Columns, str]
 """One access in the source: the call path, the columns of the calls in it, and load, store or atomic."""
@@ -13,14 +13,14 @@ Spot = tuple[tuple[Site, ...], Columns, str]
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What is known of a spot before the kernel runs."""
+    """The analysis results for a spot."""
 
     tensors: tuple[str, ...] = ()
     """Those whose pointers it may use; none if that is not clear."""
     proved: bool = False
     """Whether nothing can go wrong there, whatever the data."""
     masked: bool | None = None
-    """Whether it has a mask; None if nobody knows."""
+    """Whether it has a mask; None if it is unknown."""
     verdicts: tuple[AccessVerdict, ...] = ()
 
     @property
@@ -31,7 +31,7 @@ class Known:
     @property
     def described(self) -> bool:
         """Whether it goes through a tensor descriptor or a block pointer."""
-        return any(v.origin is not None and v.origin.op == "descriptor" for v in self.verdicts)
+        return any(verdict.through_descriptor for verdict in self.verdicts)
 
     @property
     def may_wrap(self) -> bool:

@@ -1,8 +1,8 @@
-"""Memory that nobody has written to: what `torch.empty` gave, less what was stored there since.
+"""Memory that was never written: what `torch.empty` gave, less what was stored there since.
 
-While somebody watches, `torch.empty` and its relatives fill what they give with a pattern, each with its own.
-An element was never written if the pattern is still there, and no kernel has stored to it. A few bytes may be
-like the pattern by chance: so many in a row are not.
+While a sanitizer with `initcheck` exists, `torch.empty` and its relatives fill each result with a pattern of
+its own. An element was never written if the pattern is still there, and no kernel has stored to it. A few
+bytes may be like the pattern by chance: so many in a row are not.
 """
 
 import ctypes
@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from triton_viz.core.attributes import set_attributes
-from triton_viz.core.data import TensorInfo
+from triton_viz.core.records.tensor_info import TensorInfo
 
 _RUN = 8
-"""Of so many bytes in a row, one would have been different if somebody had written them."""
+"""Of so many bytes in a row, one would have been different if they had been written."""
 _MULTIPLIER = 0x9E3779B97F4A7C15
 """Its multiples look random in their upper bits."""
 _FACTORIES = [
@@ -34,9 +34,9 @@ _FACTORIES = [
 
 
 def _pattern(first: int, size: int) -> np.ndarray:
-    """Bytes that nobody writes."""
-    places = np.arange(first, first + size, dtype=np.uint64)
-    return (places * np.uint64(_MULTIPLIER) >> np.uint64(56)).astype(np.uint8)
+    """A value that bytes rarely have."""
+    program_ids = np.arange(first, first + size, dtype=np.uint64)
+    return (program_ids * np.uint64(_MULTIPLIER) >> np.uint64(56)).astype(np.uint8)
 
 
 @dataclasses.dataclass
@@ -48,14 +48,14 @@ class Fresh:
     pattern: int
     """Where its pattern begins."""
     empty: np.ndarray
-    """For each byte, whether nobody has written to it."""
+    """For each byte, whether nothing was written to it."""
     data: np.ndarray
     """The bytes as they are now."""
 
     def look(self) -> None:
-        """Find out what was written since the last look, by PyTorch or anybody else."""
+        """Find out what was written since the last look, by PyTorch or other code."""
         same = self.data == _pattern(self.pattern, len(self.data))
-        # What a kernel wrote is no evidence: between two elements of its there may be one that nobody wrote.
+        # A kernel's stores are no evidence: between two elements there may be one that was not written.
         row = np.concatenate([[False], same | ~self.empty, [False]])
         begins, ends = np.flatnonzero(row[1:] != row[:-1]).reshape(-1, 2).T
         long = np.zeros(len(same) + 1, np.int8)
@@ -70,7 +70,7 @@ class Fresh:
             self.empty[here + byte] = False
 
     def unwritten(self, addresses: np.ndarray, width: int) -> np.ndarray:
-        """Which of these elements nobody wrote."""
+        """Which of these elements were never written."""
         inside = (addresses >= self.start) & (addresses + width <= self.end)
         at = np.where(inside, addresses - self.start, 0)
         found = inside.copy()
@@ -131,7 +131,7 @@ def _note(tensor: torch.Tensor) -> None:
 
 
 def fresh(info: TensorInfo) -> Fresh | None:
-    """What is known of a tensor's memory; None if it never was empty."""
+    """The initialization state of a tensor's memory; None if it was never uninitialized."""
     found = _fresh.get(info.storage[0])
     if found is not None:
         found.look()

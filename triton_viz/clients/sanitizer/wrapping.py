@@ -1,17 +1,17 @@
-"""Whole numbers that do not fit their type: arithmetic that wraps around."""
+"""Integers that do not fit their type: arithmetic that wraps around."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from triton_viz.core.grid.value import Value
+from triton_viz.executor.value import Value
 
 EXACT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "shl": np.left_shift}
 """The ops that can, by name."""
 
 
 def wrapped_lanes(name: str, operands: Sequence[Value], result: Value) -> np.ndarray | None:
-    """Which lanes' signed numbers wrapped around, of shape (L,); None if nobody's did."""
+    """Which lanes' signed numbers wrapped around, of shape (L,); None if none did."""
     if result.affine is not None or len(operands) != 2:
         return None  # what is affine has been found to fit
     kind = result.data.dtype

@@ -1,17 +1,16 @@
 """The tracer: a record of every access, product, reduction and scan, of all programs that ran it."""
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from triton_viz.clients.utils import ChunkRecords, record
-from triton_viz.core.client import Client, OpCallbacks
-from triton_viz.core.columns import Programs
+from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
 from triton_viz.core.config import cfg
-from triton_viz.core.data import Access, Compute, Load, Op
+from triton_viz.core.data import Access, Compute, Load, Op, Program, join_chunks
+from triton_viz.core.records.columns import Programs
 from triton_viz.dsls.base import Accessed
 
 
@@ -25,10 +24,8 @@ class Tracer(Client):
     NAME: ClassVar[str] = "tracer"
     vectorized: ClassVar[bool] = True
 
-    def __init__(
-        self, values: bool | None = None, arithmetic: bool = False, backend: str | None = None
-    ) -> None:
-        self._values, self._arithmetic, self._backend = values, arithmetic, backend
+    def __init__(self, values: bool | None = None, arithmetic: bool = False) -> None:
+        self._values, self._arithmetic = values, arithmetic
         self._records = ChunkRecords()
         self._joined: list[Op] | None = None
 
@@ -36,6 +33,15 @@ class Tracer(Client):
         """Start over for a new launch."""
         self._records, self._joined = ChunkRecords(), None
         self._keep_values = cfg.values if self._values is None else self._values
+
+    def post_run_callback(self, fn: Callable) -> None:
+        """Nothing to clean up."""
+
+    def arg_callback(self, name: str, arg: Any) -> None:
+        """Accesses say which tensors there are."""
+
+    def grid_callback(self, grid: Program) -> None:
+        """Records say which programs there are."""
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
         """Begin the records of these programs."""
@@ -52,6 +58,10 @@ class Tracer(Client):
         if op_type is Compute:
             return OpCallbacks(after_callback=self._compute if self._arithmetic else None)
         return OpCallbacks(after_callback=functools.partial(self._other, op_type))
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        """Records know their iteration."""
+        return ForLoopCallbacks()
 
     def finalize(self) -> list[Op]:
         """The records of this launch: one for each op and iteration, of all programs that ran it."""
@@ -70,7 +80,7 @@ class Tracer(Client):
         shown = result if kind is Load else values
         kept: np.ndarray | None = shown.data if self._keep_values and shown is not None else None
         named = {} if operation is None else {"operation": operation}
-        self._add(kind, places=accessed.places, values=kept, **named)
+        self._add(kind, elements=accessed.elements, values=kept, **named)
 
     def _other(self, kind: type[Op], result: Any = None, operands: Any = None, **fields: Any) -> None:
         if "output" in fields:
@@ -81,25 +91,4 @@ class Tracer(Client):
         self._add(Compute, **fields, result=getattr(result, "shape", ()))
 
     def _add(self, kind: type[Op], **fields: Any) -> None:
-        self._records.add(record(kind, self._backend, **fields))
-
-
-def join_chunks(chunks: list[list[Op]]) -> list[Op]:
-    """Records, with those of chunks in a row put together where they did the same in the same order."""
-    result: list[Op] = []
-    for _, alike in itertools.groupby(chunks, key=lambda chunk: [_key(op) for op in chunk]):
-        together = list(alike)
-        if len(together) == 1:
-            result += together[0]
-            continue
-        joined = [type(parts[0]).joined(parts) for parts in zip(*together, strict=True)]
-        if any(op is None for op in joined):
-            result += itertools.chain.from_iterable(together)
-        else:
-            result += [op for op in joined if op is not None]
-    return result
-
-
-def _key(op: Op) -> tuple[Any, ...]:
-    """What records have in common that can be put together."""
-    return type(op), op.call_path, op.iterations
+        self._records.add(record(kind, **fields))

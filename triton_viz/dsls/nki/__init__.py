@@ -9,9 +9,9 @@ programs and reports what is wrong, `ledger` counts buffers, bytes and engines, 
 """
 
 from triton_viz.dsls.nki import operators
-from triton_viz.dsls.nki.records import Instruction, NeuronProfile
-from triton_viz.dsls.nki.registry import NKI
-from triton_viz.dsls.nki.standins import install, uninstall
+from triton_viz.dsls.nki.nki_dsl import NKI
+from triton_viz.dsls.nki.nki_modules import install, uninstall
+from triton_viz.dsls.nki.nki_records import Instruction, NeuronProfile
 from triton_viz.dsls.nki.summary import summary
 
 operators.install()

@@ -1,13 +1,11 @@
 """`nki.isa`, as the classic `neuronxcc.nki` spells it: instructions return their results, and take masks."""
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from triton_viz.dsls.nki import isa, machine, ops
+from triton_viz.dsls.nki import isa, isa_enums, isa_moves, keywords, nki_machine, nki_ops
 from triton_viz.dsls.nki.dtypes import as_dtype
-from triton_viz.dsls.nki.isa_moves import select_affinely
 from triton_viz.dsls.nki.tensor import Tensor
 
 _RETURN_THEIR_RESULT = (
@@ -22,37 +20,35 @@ _SAME = (
 )
 
 
-def _without_destination(name: str) -> Any:
-    instruction = getattr(isa, name)
-
-    @functools.wraps(instruction)
-    def call(*args: Any, **kwargs: Any) -> Tensor:
-        return instruction(None, *args, **kwargs)
-
-    return call
-
-
-globals().update({name: _without_destination(name) for name in _RETURN_THEIR_RESULT})
+globals().update(
+    {name: keywords.without_first(getattr(isa, name), f"nisa.{name}") for name in _RETURN_THEIR_RESULT}
+)
 globals().update({name: getattr(isa, name) for name in _SAME})
 
 
-def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = None, **_: Any) -> Tensor:
+def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = None) -> Tensor:
     """A new tile of one number."""
-    return isa.memset(ops.allocate(shape, dtype), value, engine)
+    if mask is None:
+        return isa.memset(nki_ops.allocate(shape, dtype), value, engine)
+    values = np.full(shape, value)
+    nki_machine.current().instruction(
+        "memset", isa_enums.engine_name(engine), elements=nki_ops.free_elements(values.shape)
+    )
+    return nki_ops.finish(None, values, None, as_dtype(dtype), nki_ops.as_mask(mask, values.shape))
 
 
-def iota(expr: Any, dtype: Any, *, mask: Any = None, **_: Any) -> Tensor:
+def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tensor:
     """A new tile of the numbers of an index expression, such as `nl.arange(512)[None, :]`."""
     values = np.asarray(expr)
-    machine.current().instruction("iota", elements=ops.free_elements(values.shape))
-    return ops.finish(None, values, None, as_dtype(dtype), ops.as_mask(mask, values.shape, values))
+    nki_machine.current().instruction("iota", elements=nki_ops.free_elements(values.shape))
+    return nki_ops.finish(None, values, None, as_dtype(dtype), nki_ops.as_mask(mask, values.shape, values))
 
 
 def affine_select(
-    pred: Any, on_true_tile: Tensor, on_false_value: float, *, mask: Any = None, dtype: Any = None, **_: Any
+    pred: Any, on_true_tile: Tensor, on_false_value: float, *, mask: Any = None, dtype: Any = None
 ) -> Tensor:
     """Elements of a tile where an index expression is true, and a number elsewhere."""
-    return select_affinely(None, pred, on_true_tile, on_false_value, dtype, mask)
+    return isa_moves.select_affinely(None, pred, on_true_tile, on_false_value, dtype, mask)
 
 
 def select_reduce(
@@ -70,3 +66,9 @@ def tensor_copy_predicated(*, src: Any, dst: Tensor, predicate: Tensor, **option
 def nc_stream_shuffle(src: Tensor, dst: Tensor, shuffle_mask: Any, **options: Any) -> Tensor:
     """As `nki.isa` has it, with the source first."""
     return isa.nc_stream_shuffle(dst, src, shuffle_mask, **options)
+
+
+_DEFINED_HERE = (
+    *("memset", "iota", "affine_select", "select_reduce", "tensor_copy_predicated", "nc_stream_shuffle"),
+)
+globals().update(keywords.strict("nisa", globals(), _DEFINED_HERE))

@@ -9,7 +9,7 @@ import numpy as np
 from triton_viz.errors import UnsupportedError
 
 tfloat32 = np.dtype(np.float32, metadata={"nki": "tfloat32"})
-"""float32 with ten bits of mantissa. It lies in memory as float32 does."""
+"""float32 with ten bits of mantissa. In memory it is a float32."""
 
 TYPES: dict[str, np.dtype] = {
     "bool_": np.dtype(bool),
@@ -93,7 +93,7 @@ _NARROW = {dtype for name, dtype in TYPES.items() if "float" in name and dtype.k
 
 
 def promote(dtypes: Iterable[np.dtype]) -> np.dtype:
-    """The type of a result: floats win over whole numbers, wide ones over narrow ones."""
+    """The type of a result: floats win over integers, wide ones over narrow ones."""
     found = list(dtypes)
     floats = [dtype for dtype in found if is_float(dtype)]
     if not found:
@@ -113,7 +113,7 @@ def promote(dtypes: Iterable[np.dtype]) -> np.dtype:
 
 
 def cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Values in another type: rounded to nearest even; too large for a whole number is its limit."""
+    """Values in another type: rounded to nearest even; too large for an integer is its limit."""
     if dtype.metadata and dtype.metadata.get("nki") == "tfloat32":
         bits = np.asarray(values, np.float32).view(np.uint32)
         bits = bits + 0xFFF + ((bits >> 13) & 1) & np.uint32(0xFFFFE000)

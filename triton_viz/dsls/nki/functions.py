@@ -1,7 +1,7 @@
 """The functions of elements, one row each: `nki.language` has them as functions, `nki.isa` takes them as ops.
 
 A row says what it computes, and under which name clients know it. Floats are computed in float32, as the
-engines do; whole numbers stay whole where all operands are.
+engines do; integers stay whole where all operands are.
 """
 
 import math
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triton_viz.core.grid import special
 from triton_viz.errors import UnsupportedError
+from triton_viz.numerics import special
 
 
 class Function(NamedTuple):
@@ -23,7 +23,7 @@ class Function(NamedTuple):
     client_name: str
     """Of its op for floats."""
     whole_name: str = ""
-    """Of its op for whole numbers; empty if they become floats first."""
+    """Of its op for integers; empty if they become floats first."""
     boolean: bool = False
     """Whether its result is true or false."""
     engine: str = "vector"
@@ -187,7 +187,7 @@ def function_of(op: Any, of: str) -> Function:
 
 
 def identity_of(name: str, dtype: np.dtype) -> Any:
-    """What leaves a reduction as it is."""
+    """The identity element of a reduction."""
     if name in ("maximum", "minimum"):
         low, high = (-np.inf, np.inf) if dtype.kind == "f" else _limits(dtype)
         return low if name == "maximum" else high

@@ -52,7 +52,7 @@ TARGETS = {
 
 
 def target() -> Target:
-    """What kernels are checked for: NEURON_PLATFORM_TARGET_OVERRIDE, or else trn2."""
+    """The target whose limits apply: NEURON_PLATFORM_TARGET_OVERRIDE, or else trn2."""
     asked = os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or "trn2"
     other = {"inf2": "trn1"} | {known.version: known.name for known in TARGETS.values()}
     name = other.get(asked.lower(), asked.lower())
@@ -103,10 +103,10 @@ RUNS_ON: dict[str, tuple[str, ...]] = {
     "sequence_bounds": ("gpsimd",),
     "register": ("sync",),
 }
-"""For each instruction the engines that have it; the first is the one that is taken if nobody says."""
+"""For each instruction the engines that have it; the first is the default."""
 
 _FIXED_CYCLES = 64
-"""What an instruction costs however small its tile is."""
+"""The fixed cost of an instruction, in seconds."""
 
 
 def seconds(engine: str, on: Target, elements: int, moved: int, slow: int = 1) -> float:

@@ -1,6 +1,6 @@
 """Indexing: from what a kernel writes between brackets to the elements it means.
 
-An index that is regular (whole numbers, slices, `nl.arange` and sums of those) and inside the tensor is a
+An index that is regular (integers, slices, `nl.arange` and sums of those) and inside the tensor is a
 view. What is irregular, or reaches outside, is kept as coordinates and looked at when it is read or written,
 for only then is the mask known.
 """
@@ -27,7 +27,7 @@ class Axis:
         last = self.start + self.step * (self.count - 1)
         return not self.count or (min(self.start, last) >= 0 and max(self.start, last) < size)
 
-    def places(self) -> np.ndarray:
+    def positions(self) -> np.ndarray:
         """All of them."""
         return self.start + self.step * np.arange(self.count, dtype=np.int64)
 
@@ -52,17 +52,17 @@ class Picked:
     def inside(self, size: tuple[int, ...]) -> np.ndarray:
         """Which of them a tensor of this size has."""
         result = np.ones((1,) * len(self.shape), bool)
-        for places, n in zip(self.coordinates, size, strict=True):
-            result = result & (places >= 0) & (places < n)
+        for along, n in zip(self.coordinates, size, strict=True):
+            result = result & (along >= 0) & (along < n)
         return np.broadcast_to(result, self.shape)
 
     def clipped(self, size: tuple[int, ...]) -> tuple[np.ndarray, ...]:
         """The coordinates, with those outside moved to somewhere inside."""
         return tuple(np.clip(c, 0, max(n - 1, 0)) for c, n in zip(self.coordinates, size, strict=True))
 
-    def at(self, place: tuple[int, ...]) -> tuple[int, ...]:
+    def at(self, position: tuple[int, ...]) -> tuple[int, ...]:
         """The coordinates of one of the elements."""
-        return tuple(int(np.broadcast_to(c, self.shape)[place]) for c in self.coordinates)
+        return tuple(int(np.broadcast_to(c, self.shape)[position]) for c in self.coordinates)
 
 
 Key = list[Any]
@@ -70,7 +70,7 @@ Key = list[Any]
 
 
 def parse(key: Any, shape: tuple[int, ...]) -> Key:
-    """What was written between the brackets, one entry for each axis."""
+    """An index expression, with one entry for each axis."""
     entries = list(key) if isinstance(key, tuple) else [key]
     named = sum(entry is not None and entry is not Ellipsis for entry in entries)
     if named > len(shape):
@@ -103,7 +103,7 @@ def _entry(entry: Any, size: int) -> Any:
 
 
 def basic(key: Key) -> bool:
-    """Whether there are only whole numbers and slices."""
+    """Whether there are only integers and slices."""
     return not any(isinstance(entry, np.ndarray) for entry in key)
 
 
@@ -139,7 +139,7 @@ def picked(key: Key) -> Picked:
             coordinates.append(array.reshape(array.shape + (1,) * len(after)).astype(np.int64, copy=False))
             continue
         where = before.index(at) if at in before else len(before) + len(block) + after.index(at)
-        coordinates.append(entry.places().reshape(-1, *(1,) * (rank - where - 1)))
+        coordinates.append(entry.positions().reshape(-1, *(1,) * (rank - where - 1)))
     found = Picked(tuple(coordinates), shape)
     return _without_unused(found, len(key)) if any(isinstance(a, GridIndex) for a in key) else found
 
@@ -155,21 +155,21 @@ def _without_unused(found: Picked, indices: int) -> Picked:
     return Picked(coordinates, tuple(found.shape[axis] for axis in kept), found.shape)
 
 
-def steps_of(places: np.ndarray, rank: int) -> tuple[int, tuple[int, ...]] | None:
+def steps_of(along: np.ndarray, rank: int) -> tuple[int, tuple[int, ...]] | None:
     """The first place and the step along each of `rank` axes; None if they are not regular."""
-    if places.size == 0:
+    if along.size == 0:
         return 0, (0,) * rank
-    places = places.reshape((1,) * (rank - places.ndim) + places.shape)
-    first = int(places.flat[0])
+    along = along.reshape((1,) * (rank - along.ndim) + along.shape)
+    first = int(along.flat[0])
     steps = []
     expected = np.full((1,) * rank, first, np.int64)
-    for axis, size in enumerate(places.shape):
+    for axis, size in enumerate(along.shape):
         if size == 1:
             steps.append(0)
             continue
         origin: list[Any] = [0] * rank
         origin[axis] = 1
-        step = int(places[tuple(origin)]) - first
+        step = int(along[tuple(origin)]) - first
         steps.append(step)
         expected = expected + (np.arange(size, dtype=np.int64) * step).reshape(-1, *(1,) * (rank - axis - 1))
-    return (first, tuple(steps)) if np.array_equal(expected, places) else None
+    return (first, tuple(steps)) if np.array_equal(expected, along) else None

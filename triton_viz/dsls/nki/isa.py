@@ -1,5 +1,8 @@
 """`nki.isa`, as the `nki` package spells it: destinations first."""
 
+import inspect
+
+from triton_viz.dsls.nki import keywords
 from triton_viz.dsls.nki.isa_compute import (
     activation,
     activation_reduce,
@@ -120,3 +123,7 @@ __all__ = [
     "unknown_engine",
     "vector_engine",
 ]
+
+globals().update(
+    keywords.strict("nisa", globals(), [name for name in __all__ if inspect.isfunction(globals()[name])])
+)

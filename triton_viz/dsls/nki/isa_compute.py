@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.dsls.nki import machine, ops
+from triton_viz.dsls.nki import nki_machine, nki_ops
 from triton_viz.dsls.nki.dtypes import is_float
 from triton_viz.dsls.nki.functions import Function, function_of
 from triton_viz.dsls.nki.isa_enums import engine_name, matmul_perf_mode, reduce_cmd, word
-from triton_viz.dsls.nki.ops import (
+from triton_viz.dsls.nki.isa_operands import FLOAT, not_both_in_psum, per_partition, result, writes
+from triton_viz.dsls.nki.nki_ops import (
     Operand,
     apply,
     as_mask,
@@ -25,62 +26,6 @@ from triton_viz.dsls.nki.ops import (
 from triton_viz.dsls.nki.tensor import Tensor
 from triton_viz.errors import KernelError, UnsupportedError
 
-FLOAT = np.dtype(np.float32)
-"""What engines compute in."""
-
-
-def writes(*tensors: Tensor | None) -> tuple[Tensor, ...]:
-    """Those of these that there are."""
-    return tuple(tensor for tensor in tensors if tensor is not None)
-
-
-def per_partition(x: Any, rank: int, of: str, partitions: int) -> Operand:
-    """A number, or a tile with one for each partition, to be spread over the free axes."""
-    op = operand(x)
-    if op.values.ndim == 0:
-        return op
-    if op.values.size not in (1, partitions) and op.values.shape[0] != partitions:
-        raise KernelError(
-            f"{of}: an operand of shape {op.values.shape} for a tile of {partitions} partitions"
-        )
-    if op.values.size == op.values.shape[0]:
-        shape = (op.values.shape[0],) + (1,) * (rank - 1)
-        undefined = (
-            None if op.undefined is None else np.broadcast_to(op.undefined, op.values.shape).reshape(shape)
-        )
-        return Operand(op.values.reshape(shape), undefined, op.dtype, op.tensor)
-    return op
-
-
-def not_both_in_psum(name: str, a: Any, b: Any) -> None:
-    """Report two tiles that the vector engine cannot read at once."""
-    both = [x for x in (a, b) if isinstance(x, Tensor) and x.memory == "PSUM"]
-    if len(both) == 2 and both[0].storage is not both[1].storage:
-        machine.current().report(
-            "memory",
-            f"{name} reads {both[0].name} and {both[1].name}, which are both in PSUM: one of them has to be "
-            "in SBUF",
-            tensor=both[0].name,
-            suggestion="copy one of them to SBUF first (nisa.tensor_copy)",
-        )
-
-
-def result(
-    dst: Tensor | None,
-    values: np.ndarray,
-    undefined: np.ndarray | None,
-    dtype: Any,
-    ops_of: list[Operand],
-    mask: np.ndarray | None,
-) -> Tensor:
-    """The result of an instruction, in the type that was asked for."""
-    if undefined is not None:
-        undefined = np.broadcast_to(undefined, values.shape)
-    kind = ops.result_dtype(dtype, ops_of)
-    if values.dtype.kind == "b" and dtype is None:
-        kind = kind if dst is not None else np.dtype(np.uint8)
-    return finish(dst, values, undefined, kind if dst is None else dst.dtype, mask)
-
 
 def _two(row: Function, a: np.ndarray, b: np.ndarray, reverse: bool) -> np.ndarray:
     if row.operands == 1:
@@ -89,7 +34,7 @@ def _two(row: Function, a: np.ndarray, b: np.ndarray, reverse: bool) -> np.ndarr
 
 
 def _wide(values: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """As engines take it: in float32, unless all are whole numbers."""
+    """As engines take it: in float32, unless all are integers."""
     return computing(values) if not any(is_float(o.dtype) for o in others) else values.astype(np.float32)
 
 
@@ -110,10 +55,9 @@ def nc_matmul(
     name: str | None = None,
     *,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """`stationary.T @ moving`, in PSUM: the first product that goes to a place is put there, others added."""
-    return ops.matmul(stationary, moving, dst, accumulate, mask)
+    return nki_ops.matmul(stationary, moving, dst, accumulate, mask)
 
 
 def nc_transpose(
@@ -124,10 +68,9 @@ def nc_transpose(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """A tile with its partitions as columns."""
-    return ops.transpose(data, dst, dtype, mask, engine_name(engine))
+    return nki_ops.transpose(data, dst, dtype, mask, engine_name(engine))
 
 
 # --- the scalar engine ---
@@ -147,7 +90,6 @@ def activation(
     dtype: Any = None,
     mask: Any = None,
     instruction: str = "activation",
-    **_: Any,
 ) -> Tensor:
     """`op(data * scale + bias)`, and on request the sum of each partition."""
     row = function_of(op, "nisa.activation")
@@ -158,7 +100,7 @@ def activation(
     sides = [per_partition(side, data.ndim, "nisa.activation", data.shape[0]) for side in (scale, bias)]
     scaled, shifted = (isinstance(side, Tensor) or side != same for side, same in ((scale, 1.0), (bias, 0.0)))
     reads = tuple(side.tensor for side in (x, *sides) if side.tensor is not None)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         instruction,
         None,
         reads,
@@ -186,11 +128,14 @@ def activation_reduce(
     bias: Any = None,
     scale: Any = 1.0,
     name: str | None = None,
-    **options: Any,
+    *,
+    reduce_cmd: Any = reduce_cmd.reset_reduce,
+    dtype: Any = None,
+    mask: Any = None,
 ) -> Tensor:
     """`activation`, with the sum of each partition in `reduce_res`."""
-    options = {"reduce_cmd": reduce_cmd.reset_reduce, "instruction": "activation_reduce", **options}
-    return activation(dst, op, data, bias, scale, reduce_op, reduce_res, **options)
+    options = {"dtype": dtype, "mask": mask, "instruction": "activation_reduce"}
+    return activation(dst, op, data, bias, scale, reduce_op, reduce_res, reduce_cmd, **options)
 
 
 def accumulate(
@@ -205,14 +150,14 @@ def accumulate(
     initial: Any = None,
 ) -> None:
     """Combine each partition's results into the engine's accumulators, and read those out."""
-    registers = machine.current().registers
+    registers = nki_machine.current().registers
     what = word(command)
     if what in ("reset",):
         registers[engine] = np.zeros((values.shape[0], 1), np.float32)
     if what in ("reset_reduce", "reduce", "load_reduce") and reduce_op is not None:
         row = function_of(reduce_op, "a reduction")
         axes = tuple(range(1, values.ndim))
-        total, _ = ops.reduced(
+        total, _ = nki_ops.reduced(
             row.name,
             Operand(
                 values, None if undefined is None else np.broadcast_to(undefined, values.shape), FLOAT, data
@@ -233,7 +178,7 @@ def accumulate(
             raise KernelError(
                 "reduce_res reads accumulators that nothing was accumulated in: give a reduce_cmd"
             )
-        machine.current().use(reduce_res)
+        nki_machine.current().use(reduce_res)
         finish(reduce_res, registers[engine], None, reduce_res.dtype, None)
 
 
@@ -250,7 +195,6 @@ def tensor_tensor(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """`data1 <op> data2`, element by element."""
     row = function_of(op, "nisa.tensor_tensor")
@@ -259,7 +203,7 @@ def tensor_tensor(
     not_both_in_psum("tensor_tensor", data1, data2)
     _same_tiles("tensor_tensor", data1, data2)
     asked = engine_name(engine) or ("gpsimd" if row.name == "power" else None)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         *("tensor_tensor", asked, (data1, data2), writes(dst)),
         elements=free_elements(data1.shape),
         flops=data1.size,
@@ -302,7 +246,6 @@ def tensor_scalar(
     dtype: Any = None,
     mask: Any = None,
     instruction: str = "tensor_scalar",
-    **_: Any,
 ) -> Tensor:
     """`(data <op0> operand0) <op1> operand1`, each operand a number or one for each partition."""
     keep = as_mask(mask, data.shape, data)
@@ -337,7 +280,7 @@ def stages(
         per_partition(0 if w is None else w, data.ndim, instruction, data.shape[0]) for _, w, _ in wanted
     ]
     reads = tuple(side.tensor for side in (x, *sides) if side.tensor is not None)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         instruction, engine, reads, writes, elements=free_elements(data.shape), flops=data.size * len(wanted)
     )
     values, undefined = computing(x.values), x.undefined
@@ -362,15 +305,18 @@ def tensor_scalar_reduce(
     reduce_init: Any = None,
     name: str | None = None,
     *,
+    reduce_res_negate: bool = False,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """`data <op0> operand0`, and that combined in each partition in `reduce_res`."""
     keep = as_mask(mask, data.shape, data)
     only = [(op0, operand0, reverse0)]
     values, undefined, sides = stages(data, keep, only, "tensor_scalar_reduce", None, writes(dst, reduce_res))
     accumulate("vector", values, undefined, reduce_op, reduce_res, reduce_cmd, keep, data, reduce_init)
+    if reduce_res_negate and reduce_res is not None:
+        total, missing = reduce_res.read()
+        reduce_res.write(-total, missing)
     return result(dst, values, undefined, dtype, sides[:1], keep)
 
 
@@ -387,7 +333,6 @@ def scalar_tensor_tensor(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """`(data <op0> operand0) <op1> operand1`, the first operand for each partition, the second a tile."""
     not_both_in_psum("scalar_tensor_tensor", data, operand1)
@@ -396,7 +341,7 @@ def scalar_tensor_tensor(
     values, undefined, sides = stages(
         data, keep, [(op0, operand0, reverse0)], "scalar_tensor_tensor", None, writes(dst)
     )
-    machine.current().use(operand1)
+    nki_machine.current().use(operand1)
     other = operand(operand1, keep)
     tile = other.values if other.values.size != values.size else other.values.reshape(values.shape)
     values = _two(
@@ -416,11 +361,10 @@ def tensor_reduce(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """The free axes combined away."""
     row = function_of(op, "nisa.tensor_reduce")
-    return ops.reduce_tile(row.name, data, axis, dst, dtype, mask, keepdims, negate)
+    return nki_ops.reduce_tile(row.name, data, axis, dst, dtype, mask, keepdims, negate)
 
 
 def tensor_partition_reduce(
@@ -431,12 +375,11 @@ def tensor_partition_reduce(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """The partitions combined into one, on the gpsimd engine."""
     row = function_of(op, "nisa.tensor_partition_reduce")
     x, keep = masked(data, mask)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         *("tensor_partition_reduce", None, (data,), writes(dst)),
         elements=data.size,
         flops=data.size,
@@ -453,7 +396,7 @@ def tensor_partition_reduce(
         None if turned.undefined is None else turned.undefined.reshape(1, *shape),
         *(turned.dtype, None),
     )
-    values, undefined = ops.reduced(
+    values, undefined = nki_ops.reduced(
         row.name, flat, len(shape), False, None if keep is None else np.moveaxis(keep, 0, -1)[None]
     )
-    return finish(dst, values, undefined, ops.result_dtype(dtype, [x]), None)
+    return finish(dst, values, undefined, nki_ops.result_dtype(dtype, [x]), None)

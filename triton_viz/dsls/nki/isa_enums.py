@@ -23,7 +23,7 @@ gpsimd_engine, unknown_engine = engine.gpsimd, engine.unknown
 
 
 class reduce_cmd(enum.Enum):
-    """What an instruction does to the engine's accumulators."""
+    """The effect of an instruction on the engine's accumulators."""
 
     idle = "idle"
     reset = "reset"
@@ -33,7 +33,7 @@ class reduce_cmd(enum.Enum):
 
 
 class dge_mode(enum.Enum):
-    """Who makes a DMA's descriptors; it makes no difference here."""
+    """The engine that makes a DMA's descriptors; it makes no difference here."""
 
     unknown = "unknown"
     swdge = "swdge"
@@ -42,7 +42,7 @@ class dge_mode(enum.Enum):
 
 
 class oob_mode(enum.Enum):
-    """What becomes of an index outside a tensor: an error, or nothing."""
+    """The treatment of an index outside a tensor: an error, or ignored."""
 
     error = "error"
     skip = "skip"

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.dsls.nki import machine, ops
+from triton_viz.dsls.nki import nki_machine, nki_ops
 from triton_viz.dsls.nki.dtypes import as_dtype
 from triton_viz.dsls.nki.functions import function_of
 from triton_viz.dsls.nki.isa_enums import dge_mode, engine_name, oob_mode, word
-from triton_viz.dsls.nki.ops import as_mask, computing, finish, free_elements, operand
+from triton_viz.dsls.nki.nki_ops import as_mask, computing, finish, free_elements, operand
 from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.errors import KernelError, UnsupportedError
 
@@ -33,10 +33,9 @@ def dma_copy(
     *,
     mask: Any = None,
     dst_rmw_op: Any = None,
-    **_: Any,
 ) -> None:
     """Elements of HBM or SBUF in another tensor in HBM or SBUF."""
-    here = machine.current()
+    here = nki_machine.current()
     for tensor in (src, dst):
         if tensor.memory == "PSUM":
             here.report(
@@ -64,23 +63,23 @@ def dma_copy(
     elif src.memory == "HBM" and dst.memory == "HBM":
         _between_hbm(dst, src, as_mask(keep, src.shape, src))
     elif src.memory == "HBM":
-        ops.load(src, dst.dtype, keep, dst)
+        nki_ops.load(src, dst.dtype, keep, dst)
     elif dst.memory == "HBM":
-        ops.store(dst, src, None if keep is None else as_mask(keep, src.shape, src).reshape(dst.shape))  # type: ignore[union-attr]
+        nki_ops.store(dst, src, None if keep is None else as_mask(keep, src.shape, src).reshape(dst.shape))  # type: ignore[union-attr]
     else:
-        ops.copy(src, dst, None, keep, instruction="dma_copy")
+        nki_ops.copy(src, dst, None, keep, instruction="dma_copy")
 
 
 def _between_hbm(dst: Tensor, src: Tensor, keep: np.ndarray | None) -> None:
-    here = machine.current()
+    here = nki_machine.current()
     here.instruction("dma_copy", None, (src,), (dst,))
     value = here.builder.load(src, keep)
-    undefined = ops.undefined_of(src)
+    undefined = nki_ops.undefined_of(src)
     if undefined is not None and (undefined if keep is None else undefined & keep).any():
         here.report_undefined(src, undefined, "as the source of a copy")
     there = None if keep is None else keep.reshape(dst.shape)
     here.builder.store(dst, as_value(value.data[0].reshape(dst.shape)), there)
-    ops.define(dst, there)
+    nki_ops.define(dst, there)
     here.moved("HBM", "HBM", src.size * src.itemsize)
 
 
@@ -95,14 +94,13 @@ def dma_transpose(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """Elements with their axes in another order: (1, 0), (2, 1, 0) or (3, 1, 2, 0)."""
     known = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
     order = known.get(src.ndim) if axes is None else tuple(axes)
     if order is None or order != known.get(src.ndim):
         raise KernelError(f"dma_transpose has no axes {axes} for {src.name}, of shape {src.shape}")
-    return ops.load_transposed(src, order, dtype, mask, dst)
+    return nki_ops.load_transposed(src, order, dtype, mask, dst)
 
 
 def dma_compute(
@@ -113,11 +111,10 @@ def dma_compute(
     unique_indices: bool = True,
     oob_mode: Any = oob_mode.error,
     name: str | None = None,
-    **_: Any,
 ) -> None:
     """The sum of several tensors, computed by DMA engines."""
     row = function_of(reduce_op, "nisa.dma_compute")
-    here = machine.current()
+    here = nki_machine.current()
     total: np.ndarray | None = None
     for src in srcs:
         if src.memory == "HBM":
@@ -125,14 +122,14 @@ def dma_compute(
         else:
             values = operand(src).values
         part = computing(values).reshape(dst.shape)
-        total = part if total is None else ops.apply(row, total, part)
+        total = part if total is None else nki_ops.apply(row, total, part)
         here.moved(src.memory, dst.memory, src.size * src.itemsize)
     if total is None:
         raise KernelError("dma_compute takes at least one source")
     here.instruction("dma_compute", None, tuple(srcs), (dst,), flops=dst.size * (len(srcs) - 1))
     if dst.memory == "HBM":
         here.builder.store(dst, as_value(total), None)
-        ops.define(dst, None)
+        nki_ops.define(dst, None)
     else:
         finish(dst, total, None, dst.dtype, None)
 
@@ -148,10 +145,9 @@ def tensor_copy(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """A copy of a tile."""
-    return ops.copy(src, dst, dtype, mask, engine=engine_name(engine))
+    return nki_ops.copy(src, dst, dtype, mask, engine=engine_name(engine))
 
 
 def tensor_copy_predicated(
@@ -162,7 +158,6 @@ def tensor_copy_predicated(
     name: str | None = None,
     *,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """Elements copied where a predicate is true; the others stay as they are."""
     true = computing(operand(predicate).values) != 0
@@ -171,7 +166,7 @@ def tensor_copy_predicated(
     keep = keep if given is None else keep & given
     x = operand(src)
     reads = tuple(tensor for tensor in (x.tensor, predicate) if tensor is not None)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         "tensor_copy_predicated", None, reads, (dst,), elements=free_elements(dst.shape)
     )
     values = np.broadcast_to(x.values, dst.shape) if x.values.ndim == 0 else x.values.reshape(dst.shape)
@@ -181,9 +176,9 @@ def tensor_copy_predicated(
     return finish(dst, values, undefined, dst.dtype, keep)
 
 
-def memset(dst: Tensor, value: Any, engine: Any = None, name: str | None = None, **_: Any) -> Tensor:
+def memset(dst: Tensor, value: Any, engine: Any = None, name: str | None = None) -> Tensor:
     """Fill a tile with a number."""
-    machine.current().instruction(
+    nki_machine.current().instruction(
         "memset", engine_name(engine), (), (dst,), elements=free_elements(dst.shape)
     )
     return finish(dst, np.full(dst.shape, value), None, dst.dtype, None)
@@ -213,11 +208,10 @@ def iota(
     offset: int = 0,
     channel_multiplier: int = 0,
     name: str | None = None,
-    **_: Any,
 ) -> Tensor:
-    """Whole numbers that follow a pattern."""
+    """Integers that follow a pattern."""
     values = affine_values(pattern, offset, channel_multiplier, dst.shape, "iota")
-    machine.current().instruction("iota", None, (), (dst,), elements=free_elements(dst.shape))
+    nki_machine.current().instruction("iota", None, (), (dst,), elements=free_elements(dst.shape))
     return finish(dst, values, None, dst.dtype, None)
 
 
@@ -230,9 +224,8 @@ def affine_select(
     cmp_op: Any = "equal",
     offset: int = 0,
     name: str | None = None,
-    **_: Any,
 ) -> Tensor:
-    """Elements of a tile where a pattern of whole numbers compares with 0 so, and a number elsewhere."""
+    """Elements of a tile where a pattern of integers compares with 0 so, and a number elsewhere."""
     if isinstance(on_true_tile, int):  # the offset came third once
         raise UnsupportedError("affine_select takes offset= as a keyword, after cmp_op")
     values = affine_values(pattern, offset, channel_multiplier, on_true_tile.shape, "affine_select")
@@ -246,31 +239,34 @@ def select_affinely(
     """Elements of a tile where a condition that is known beforehand is true, and a number elsewhere."""
     x = operand(on_true)
     true = np.broadcast_to(np.asarray(true, bool), x.values.shape)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         "affine_select", None, (on_true,), _writes(dst), elements=free_elements(on_true.shape)
     )
     values = np.where(true, computing(x.values), np.float32(on_false))
     undefined = None if x.undefined is None else x.undefined & true
-    return finish(dst, values, undefined, ops.result_dtype(dtype, [x]), as_mask(mask, x.values.shape))
+    return finish(dst, values, undefined, nki_ops.result_dtype(dtype, [x]), as_mask(mask, x.values.shape))
 
 
 # --- gathering and shuffling ---
 
 
-def nc_n_gather(
-    dst: Tensor | None, data: Tensor, indices: Tensor, name: str | None = None, **_: Any
-) -> Tensor:
+def nc_n_gather(dst: Tensor | None, data: Tensor, indices: Tensor, name: str | None = None) -> Tensor:
     """In each partition the elements at these places."""
     x = operand(data)
-    places = indices.as_index()
+    positions = indices.as_index()
     flat = x.values.reshape(data.shape[0], -1)
-    _check_places(places, flat.shape[1], data, "nc_n_gather")
-    machine.current().instruction(
+    _check_places(positions, flat.shape[1], data, "nc_n_gather")
+    nki_machine.current().instruction(
         "nc_n_gather", None, (data, indices), _writes(dst), elements=free_elements(indices.shape)
     )
-    clipped = np.clip(places.reshape(data.shape[0], -1), 0, flat.shape[1] - 1)
+    clipped = np.clip(positions.reshape(data.shape[0], -1), 0, flat.shape[1] - 1)
     values = np.take_along_axis(flat, clipped, axis=1).reshape(indices.shape)
     return finish(dst, values, None, data.dtype, None)
+
+
+def _refuse_mask(name: str, mask: Any) -> None:
+    if mask is not None and not np.asarray(mask, bool).all():
+        raise UnsupportedError(f"nisa.{name} with a mask that leaves elements out cannot be run here")
 
 
 def local_gather(
@@ -280,9 +276,11 @@ def local_gather(
     num_elem_per_idx: int = 1,
     num_valid_indices: int | None = None,
     name: str | None = None,
-    **_: Any,
+    *,
+    mask: Any = None,
 ) -> Tensor:
     """In each group of 16 partitions, the elements at places that the group has together."""
+    _refuse_mask("local_gather", mask)
     x = operand(src_buffer)
     partitions = src_buffer.shape[0]
     if partitions % 16 or index.shape[0] != partitions:
@@ -290,25 +288,25 @@ def local_gather(
             f"local_gather: {src_buffer.name} and {index.name} need the same number of partitions, a "
             "multiple of 16"
         )
-    places = index.as_index().reshape(partitions, -1)
+    positions = index.as_index().reshape(partitions, -1)
     flat = x.values.reshape(partitions, -1, num_elem_per_idx)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         "local_gather", None, (src_buffer, index), _writes(dst), elements=index.size
     )
     groups = []
     for start in range(0, partitions, 16):
-        chosen = places[start : start + 16].T.reshape(-1)[:num_valid_indices]
+        chosen = positions[start : start + 16].T.reshape(-1)[:num_valid_indices]
         _check_places(chosen, flat.shape[1], src_buffer, "local_gather")
         groups.append(flat[start : start + 16][:, np.clip(chosen, 0, flat.shape[1] - 1)])
     values = np.concatenate(groups).reshape(partitions, -1)
     return finish(dst, values, None, src_buffer.dtype, None)
 
 
-def _check_places(places: np.ndarray, size: int, tensor: Tensor, of: str) -> None:
-    bad = (places < 0) | (places >= size)
+def _check_places(positions: np.ndarray, size: int, tensor: Tensor, of: str) -> None:
+    bad = (positions < 0) | (positions >= size)
     if bad.any():
-        wrong = int(places[bad].reshape(-1)[0])
-        machine.current().report(
+        wrong = int(positions[bad].reshape(-1)[0])
+        nki_machine.current().report(
             "out of bounds",
             f"{of} takes element {wrong} of each partition of {tensor.name}, of shape {tensor.shape}, which "
             f"has {size}",
@@ -318,32 +316,49 @@ def _check_places(places: np.ndarray, size: int, tensor: Tensor, of: str) -> Non
 
 
 def nc_stream_shuffle(
-    dst: Tensor, src: Tensor, shuffle_mask: Sequence[int], name: str | None = None, **_: Any
+    dst: Tensor,
+    src: Tensor,
+    shuffle_mask: Sequence[int],
+    name: str | None = None,
+    *,
+    dtype: Any = None,
+    mask: Any = None,
 ) -> Tensor:
     """In each group of 32 partitions, partitions copied from others; 255 leaves one as it is."""
+    _refuse_mask("nc_stream_shuffle", mask)
+    if dtype is not None and as_dtype(dtype) != dst.dtype:
+        raise UnsupportedError(f"nisa.nc_stream_shuffle: dtype={dtype} is not that of {dst.name}")
     x = operand(src)
     if len(shuffle_mask) != 32:
         raise KernelError(f"nc_stream_shuffle takes 32 places, not {len(shuffle_mask)}")
-    machine.current().instruction(
+    nki_machine.current().instruction(
         "nc_stream_shuffle", None, (src,), (dst,), elements=free_elements(src.shape)
     )
     values, undefined = dst.read()
     values = np.array(values)
     left = np.zeros(values.shape, bool) if undefined is None else np.array(undefined)
     for start in range(0, dst.shape[0], 32):
-        for place, origin in enumerate(shuffle_mask):
-            if int(origin) != 255 and start + place < dst.shape[0] and start + int(origin) < src.shape[0]:
-                values[start + place] = x.values[start + int(origin)]
-                left[start + place] = False if x.undefined is None else x.undefined[start + int(origin)]
+        for position, origin in enumerate(shuffle_mask):
+            if int(origin) != 255 and start + position < dst.shape[0] and start + int(origin) < src.shape[0]:
+                values[start + position] = x.values[start + int(origin)]
+                left[start + position] = False if x.undefined is None else x.undefined[start + int(origin)]
     return finish(dst, values, left, dst.dtype, None)
 
 
 def sequence_bounds(
-    dst: Tensor | None, segment_ids: Tensor, name: str | None = None, *, dtype: Any = None, **_: Any
+    dst: Tensor | None,
+    segment_ids: Tensor,
+    name: str | None = None,
+    *,
+    dtype: Any = None,
+    mask: Any = None,
 ) -> Tensor:
     """For each element where its segment begins and ends."""
+    _refuse_mask("sequence_bounds", mask)
     ids = operand(segment_ids).values.reshape(-1).astype(np.int64)
-    machine.current().instruction("sequence_bounds", None, (segment_ids,), _writes(dst), elements=ids.size)
+    nki_machine.current().instruction(
+        "sequence_bounds", None, (segment_ids,), _writes(dst), elements=ids.size
+    )
     n = ids.size
     begins, ends = np.full(n, n), np.full(n, -1)
     for segment in np.unique(ids[ids != 0]):
@@ -356,9 +371,9 @@ def sequence_bounds(
 # --- random numbers ---
 
 
-def rng(dst: Tensor, engine: Any = None, name: str | None = None, **_: Any) -> Tensor:
+def rng(dst: Tensor, engine: Any = None, name: str | None = None) -> Tensor:
     """Random bits."""
-    here = machine.current()
+    here = nki_machine.current()
     here.instruction("rng", engine_name(engine), (), (dst,), elements=free_elements(dst.shape))
     bits = here.random.integers(0, 2**32, dst.shape, dtype=np.uint64)
     width = dst.dtype.itemsize * 8
@@ -371,9 +386,9 @@ def rng(dst: Tensor, engine: Any = None, name: str | None = None, **_: Any) -> T
     )
 
 
-def set_rng_seed(src_seeds: Tensor, name: str | None = None, **_: Any) -> None:
+def set_rng_seed(src_seeds: Tensor, name: str | None = None) -> None:
     """Begin the random numbers anew."""
-    machine.current().random = np.random.default_rng(abs(int(src_seeds.as_index().reshape(-1)[0])))
+    nki_machine.current().random = np.random.default_rng(abs(int(src_seeds.as_index().reshape(-1)[0])))
 
 
 # --- registers ---
@@ -412,20 +427,20 @@ def register_load(dst: VirtualRegister, src: Tensor) -> None:
     """Put the only element of a tensor into a register."""
     values, undefined = src.read()
     if undefined is not None:
-        machine.current().report_undefined(src, undefined, "in a register")
-    machine.current().instruction("register", None, (src,))
+        nki_machine.current().report_undefined(src, undefined, "in a register")
+    nki_machine.current().instruction("register", None, (src,))
     dst.state = int(values.reshape(-1)[0])
 
 
 def register_store(dst: Tensor, src: VirtualRegister) -> None:
     """Put a register into the only element of a tensor."""
-    machine.current().instruction("register", None, (), (dst,))
+    nki_machine.current().instruction("register", None, (), (dst,))
     dst.write(np.full(dst.shape, int(src)))
 
 
-def core_barrier(data: Tensor, cores: Any, engine: Any = None, name: str | None = None, **_: Any) -> None:
+def core_barrier(data: Tensor, cores: Any, engine: Any = None, name: str | None = None) -> None:
     """Wait for another core. Programs run one after the other: what a later one writes is undefined here."""
-    machine.current().instruction("register", None, (data,))
+    nki_machine.current().instruction("register", None, (data,))
 
 
 def sendrecv(*_: Any, **__: Any) -> None:

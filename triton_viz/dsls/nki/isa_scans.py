@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.dsls.nki import machine
+from triton_viz.dsls.nki import nki_machine
 from triton_viz.dsls.nki.functions import function_of, identity_of
-from triton_viz.dsls.nki.isa_compute import FLOAT, not_both_in_psum, per_partition, result, stages, writes
+from triton_viz.dsls.nki.isa_compute import stages
 from triton_viz.dsls.nki.isa_enums import reduce_cmd, word
-from triton_viz.dsls.nki.ops import as_mask, free_elements, operand
+from triton_viz.dsls.nki.isa_operands import FLOAT, not_both_in_psum, per_partition, result, writes
+from triton_viz.dsls.nki.nki_ops import as_mask, free_elements, operand
 from triton_viz.dsls.nki.tensor import Tensor, as_value
 
 
@@ -25,7 +26,6 @@ def tensor_tensor_scan(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """Along each partition, `state = (data0[i] <op0> state) <op1> data1[i]`."""
     first, second = (function_of(op, "nisa.tensor_tensor_scan") for op in (op0, op1))
@@ -33,7 +33,7 @@ def tensor_tensor_scan(
     a, b = operand(data0, keep), operand(data1, keep)
     begin = per_partition(initial, 2, "tensor_tensor_scan", data0.shape[0])
     not_both_in_psum("tensor_tensor_scan", data0, data1)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         *("tensor_tensor_scan", None, tuple(o.tensor for o in (a, b, begin) if o.tensor), writes(dst)),
         elements=2 * free_elements(data0.shape),
         flops=2 * data0.size,
@@ -41,13 +41,13 @@ def tensor_tensor_scan(
     left, right = (o.values.reshape(data0.shape[0], -1).astype(np.float32) for o in (a, b))
     start = np.broadcast_to(begin.values.astype(np.float32).reshape(-1), (data0.shape[0],))
 
-    def step(state: np.ndarray | None, place: int) -> np.ndarray:
+    def step(state: np.ndarray | None, position: int) -> np.ndarray:
         now = start if state is None else state
-        sides = (now, left[:, place]) if reverse0 else (left[:, place], now)
+        sides = (now, left[:, position]) if reverse0 else (left[:, position], now)
         middle = first.compute(*sides)
-        return second.compute(*((right[:, place], middle) if reverse1 else (middle, right[:, place])))
+        return second.compute(*((right[:, position], middle) if reverse1 else (middle, right[:, position])))
 
-    scanned = machine.current().builder.scan((as_value(left),), 1, f"{first.name}, {second.name}", step)
+    scanned = nki_machine.current().builder.scan((as_value(left),), 1, f"{first.name}, {second.name}", step)
     undefined = None
     if any(o.undefined is not None for o in (a, b, begin)):
         parts = [np.broadcast_to(o.undefined, data0.shape) for o in (a, b) if o.undefined is not None]
@@ -69,7 +69,6 @@ def tensor_scalar_cumulative(
     name: str | None = None,
     *,
     dtype: Any = None,
-    **_: Any,
 ) -> Tensor:
     """Along each partition, `state = (src[i] <op0> imm0) <op1> state`."""
     second = function_of(op1, "nisa.tensor_scalar_cumulative")
@@ -77,7 +76,7 @@ def tensor_scalar_cumulative(
         src, None, [(op0, imm0, False)], "tensor_scalar_cumulative", None, writes(dst)
     )
     flat = values.reshape(src.shape[0], -1).astype(np.float32)
-    registers = machine.current().registers
+    registers = nki_machine.current().registers
     what = word(reduce_cmd)
     begin = np.full(src.shape[0], identity_of(second.name, FLOAT), np.float32)
     if what == "load_reduce":
@@ -85,9 +84,9 @@ def tensor_scalar_cumulative(
     elif what == "reduce" and "vector" in registers:
         begin = registers["vector"].reshape(-1)
 
-    def step(state: np.ndarray | None, place: int) -> np.ndarray:
-        return second.compute(flat[:, place], begin if state is None else state)
+    def step(state: np.ndarray | None, position: int) -> np.ndarray:
+        return second.compute(flat[:, position], begin if state is None else state)
 
-    scanned = machine.current().builder.scan((as_value(flat),), 1, second.name, step).data[0]
+    scanned = nki_machine.current().builder.scan((as_value(flat),), 1, second.name, step).data[0]
     registers["vector"] = scanned[:, -1:]
     return result(dst, scanned.reshape(src.shape), undefined, dtype, sides[:1], None)

@@ -4,19 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.dsls.nki import hardware, machine, ops
+from triton_viz.dsls.nki import hardware, nki_machine, nki_ops
 from triton_viz.dsls.nki.functions import function_of
-from triton_viz.dsls.nki.isa_compute import (
-    FLOAT,
-    accumulate,
-    not_both_in_psum,
-    per_partition,
-    result,
-    stages,
-    writes,
-)
+from triton_viz.dsls.nki.isa_compute import accumulate, stages
 from triton_viz.dsls.nki.isa_enums import reduce_cmd, word
-from triton_viz.dsls.nki.ops import apply, as_mask, computing, either, finish, free_elements, masked, operand
+from triton_viz.dsls.nki.isa_operands import FLOAT, not_both_in_psum, per_partition, result, writes
+from triton_viz.dsls.nki.nki_ops import (
+    apply,
+    as_mask,
+    computing,
+    either,
+    finish,
+    free_elements,
+    masked,
+    operand,
+)
 from triton_viz.dsls.nki.tensor import Tensor
 from triton_viz.errors import KernelError
 
@@ -36,7 +38,6 @@ def select_reduce(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """`on_true` where the predicate is true, `on_false` elsewhere; the largest of that in `reduce_res`."""
     not_both_in_psum("select_reduce", predicate, on_true)
@@ -44,7 +45,7 @@ def select_reduce(
     if isinstance(on_false, Tensor) and on_false.size == on_false.shape[0] and on_false.ndim != on_true.ndim:
         other = on_false.reshape(on_false.shape[0], *(1,) * (on_true.ndim - 1))
     sides = (other, on_true) if reverse_pred else (on_true, other)
-    tile = ops.select(predicate, *sides, dst, dtype or on_true.dtype, mask)
+    tile = nki_ops.select(predicate, *sides, dst, dtype or on_true.dtype, mask)
     values, undefined = tile.read()
     command = word(reduce_cmd)
     if reduce_res is not None and command == "idle":
@@ -72,19 +73,20 @@ def range_select(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """Elements whose place in the partition is between bounds, and a number elsewhere."""
     x, keep = masked(on_true_tile, mask)
     bounds = [per_partition(b, 2, "range_select", on_true_tile.shape[0]) for b in (bound0, bound1)]
     reads = tuple(o.tensor for o in (x, *bounds) if o.tensor is not None)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         "range_select", None, reads, writes(dst, reduce_res), elements=free_elements(on_true_tile.shape)
     )
     flat = x.values.reshape(x.values.shape[0], -1).astype(np.float32)
-    places = (int(range_start) + np.arange(flat.shape[1], dtype=np.float32))[None, :]
+    positions = (int(range_start) + np.arange(flat.shape[1], dtype=np.float32))[None, :]
     rows = [function_of(op, "nisa.range_select") for op in (comp_op0, comp_op1)]
-    inside = [row.compute(places, b.values.astype(np.float32)) for row, b in zip(rows, bounds, strict=True)]
+    inside = [
+        row.compute(positions, b.values.astype(np.float32)) for row, b in zip(rows, bounds, strict=True)
+    ]
     chosen = np.where(inside[0] & inside[1], flat, np.float32(on_false_value)).reshape(x.values.shape)
     if reduce_res is not None:
         accumulate("vector", chosen, x.undefined, reduce_op, reduce_res, reduce_cmd, keep, on_true_tile)
@@ -98,7 +100,6 @@ def reciprocal(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """One over each element."""
     return _unary("reciprocal", "reciprocal", dst, data, dtype, mask)
@@ -108,7 +109,7 @@ def _unary(
     instruction: str, function: str, dst: Tensor | None, data: Tensor, dtype: Any, mask: Any
 ) -> Tensor:
     x, keep = masked(data, mask)
-    machine.current().instruction(
+    nki_machine.current().instruction(
         instruction, None, (data,), writes(dst), elements=free_elements(data.shape), flops=data.size
     )
     values = apply(function_of(function, instruction), x.values.astype(np.float32))
@@ -125,7 +126,6 @@ def exponential(
     name: str | None = None,
     *,
     dtype: Any = None,
-    **_: Any,
 ) -> Tensor:
     """`exp(src - max_value)`, and on request its sum in each partition."""
     both = [("subtract", max_value, False), ("exp", None, False)]
@@ -141,12 +141,11 @@ def bn_stats(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """For each partition count, mean and variance * count of elements at even places, then at odd ones."""
     x, keep = masked(data, mask)
     if free_elements(data.shape) > hardware.BN_STATS_FREE:
-        machine.current().report(
+        nki_machine.current().report(
             "bn_stats tile",
             f"bn_stats takes at most {hardware.BN_STATS_FREE} elements of each partition, and {data.name} of "
             "shape "
@@ -154,7 +153,7 @@ def bn_stats(
             tensor=data.name,
             suggestion="call it for parts of nl.tile_size.bn_stats_fmax, and give all results to bn_aggr",
         )
-    machine.current().instruction(
+    nki_machine.current().instruction(
         *("bn_stats", None, (data,), writes(dst)), elements=free_elements(data.shape), flops=3 * data.size
     )
     flat = x.values.reshape(data.shape[0], -1).astype(np.float32)
@@ -162,10 +161,10 @@ def bn_stats(
     rows = None
     if x.undefined is not None:
         used = np.broadcast_to(x.undefined, data.shape).reshape(flat.shape) & inside
-        # A row that is undefined as a whole is one that nobody looks at.
+        # A row that is undefined as a whole is one that is not used.
         both = used.any(axis=1) & (used.sum(axis=1) != inside.sum(axis=1))
         if both.any():
-            machine.current().report_undefined(data, used.reshape(data.shape), "in bn_stats")
+            nki_machine.current().report_undefined(data, used.reshape(data.shape), "in bn_stats")
         rows = np.broadcast_to(used.any(axis=1, keepdims=True), (len(flat), 6))
     columns = []
     for part in (0, 1):
@@ -184,7 +183,6 @@ def bn_aggr(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """Mean and variance of each partition, from one or more results of `bn_stats`."""
     x = masked(data, mask)[0]
@@ -193,7 +191,7 @@ def bn_aggr(
         raise KernelError(
             f"bn_aggr takes triples, and {data.name} has {flat.shape[1]} elements in each partition"
         )
-    machine.current().instruction(
+    nki_machine.current().instruction(
         *("bn_aggr", None, (data,), writes(dst)), elements=flat.shape[1], flops=data.size
     )
     triples = flat.reshape(data.shape[0], -1, 3)
@@ -205,32 +203,46 @@ def bn_aggr(
     rows = None
     if x.undefined is not None:
         used = np.broadcast_to(x.undefined, data.shape).reshape(flat.shape)
-        whole = ops.whole_or_none(used, 1, data, x.undefined, "in bn_aggr")
+        whole = nki_ops.whole_or_none(used, 1, data, x.undefined, "in bn_aggr")
         rows = np.broadcast_to(whole[:, None], values.shape)
     return result(dst, values, rows, dtype or FLOAT, [x], None)
 
 
+def _present(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Values of which those that a mask leaves out are neither the largest nor equal to any."""
+    return values if mask is None else np.where(mask, values.astype(np.float32), -np.inf)
+
+
 def max8(
-    dst: Tensor | None, src: Tensor, name: str | None = None, *, dtype: Any = None, mask: Any = None, **_: Any
+    dst: Tensor | None, src: Tensor, name: str | None = None, *, dtype: Any = None, mask: Any = None
 ) -> Tensor:
     """The eight largest of each partition, the largest first."""
     x = operand(src)
-    flat = computing(x.values).reshape(src.shape[0], -1)
+    flat = _present(computing(x.values), as_mask(mask, src.shape, src)).reshape(src.shape[0], -1)
     if not 8 <= flat.shape[1] <= 16384:
         raise KernelError(
             f"max8 takes 8 to 16384 elements of each partition, and {src.name} has {flat.shape[1]}"
         )
-    machine.current().instruction("max8", None, (src,), writes(dst), elements=flat.shape[1])
+    nki_machine.current().instruction("max8", None, (src,), writes(dst), elements=flat.shape[1])
     return result(dst, -np.sort(-flat, axis=1)[:, :8], None, dtype, [x], None)
 
 
 def nc_find_index8(
-    dst: Tensor | None, data: Tensor, vals: Tensor, name: str | None = None, *, dtype: Any = None, **_: Any
+    dst: Tensor | None,
+    data: Tensor,
+    vals: Tensor,
+    name: str | None = None,
+    *,
+    dtype: Any = None,
+    mask: Any = None,
 ) -> Tensor:
     """Where each of eight values first is, in each partition."""
     x, wanted = operand(data), operand(vals)
-    flat, chosen = (computing(o.values).reshape(data.shape[0], -1) for o in (x, wanted))
-    machine.current().instruction("nc_find_index8", None, (data, vals), writes(dst), elements=flat.shape[1])
+    flat = _present(computing(x.values), as_mask(mask, data.shape, data)).reshape(data.shape[0], -1)
+    chosen = computing(wanted.values).reshape(data.shape[0], -1)
+    nki_machine.current().instruction(
+        "nc_find_index8", None, (data, vals), writes(dst), elements=flat.shape[1]
+    )
     values = np.argmax(flat[:, None, :] == chosen[:, :, None], axis=2)
     return result(dst, values.astype(np.uint32), None, dtype or np.uint32, [x], None)
 
@@ -244,25 +256,27 @@ def nc_match_replace8(
     name: str | None = None,
     *,
     dtype: Any = None,
-    **_: Any,
+    mask: Any = None,
 ) -> Tensor:
     """The data, with the first element that equals each of eight values replaced."""
     x, wanted = operand(data), operand(vals)
     flat, chosen = (computing(o.values).reshape(data.shape[0], -1) for o in (x, wanted))
-    machine.current().instruction(
+    keep = as_mask(mask, data.shape, data)
+    matched = np.ones(flat.shape, bool) if keep is None else keep.reshape(flat.shape)
+    nki_machine.current().instruction(
         "nc_match_replace8", None, (data, vals), writes(dst, dst_idx), elements=flat.shape[1]
     )
     replaced = np.array(flat)
-    places = np.zeros(chosen.shape, np.int64)
+    positions = np.zeros(chosen.shape, np.int64)
     for row in range(len(flat)):
         for column, value in enumerate(chosen[row]):
-            found = np.flatnonzero(replaced[row] == value)
-            places[row, column] = found[0] if len(found) else np.iinfo(np.uint32).max
+            found = np.flatnonzero((replaced[row] == value) & matched[row])
+            positions[row, column] = found[0] if len(found) else np.iinfo(np.uint32).max
             if len(found):
                 replaced[row, found[0]] = imm
     if dst_idx is not None:
-        finish(dst_idx, places, None, dst_idx.dtype, None)
-    return result(dst, replaced.reshape(data.shape), None, dtype, [x], None)
+        finish(dst_idx, positions, None, dst_idx.dtype, None)
+    return result(dst, replaced.reshape(data.shape), None, dtype, [x], keep)
 
 
 def dropout(
@@ -273,7 +287,6 @@ def dropout(
     *,
     dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """A tile, of which a share is zero."""
-    return ops.dropout(data, prob, dst, dtype, mask)
+    return nki_ops.dropout(data, prob, dst, dtype, mask)

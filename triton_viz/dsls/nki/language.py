@@ -3,23 +3,33 @@
 Functions of elements come from the table in `functions.py`.
 """
 
+import inspect
 import math
 from typing import Any
 
 import numpy as np
 
-from triton_viz.dsls.nki import buffers, hardware, machine, ops
+from triton_viz.dsls.nki import buffers, keywords, nki_machine, nki_ops
 from triton_viz.dsls.nki.dtypes import TYPES, as_dtype, is_float
 from triton_viz.dsls.nki.functions import FUNCTIONS
 from triton_viz.dsls.nki.indexing import GridIndex
-from triton_viz.dsls.nki.loops import Range
+from triton_viz.dsls.nki.language_limits import (  # noqa: F401 - names of `nki.language`
+    NKIObject,
+    finfo,
+    is_hbm,
+    is_on_chip,
+    is_psum,
+    is_sbuf,
+    tile_size,
+)
+from triton_viz.dsls.nki.nki_loops import Range
 from triton_viz.dsls.nki.tensor import Tensor
 from triton_viz.errors import KernelError, UnsupportedError
 
 MemoryRegion = buffers.MemoryRegion
 sbuf, psum = buffers.sbuf, buffers.psum
 hbm, private_hbm, shared_hbm = buffers.hbm, buffers.private_hbm, buffers.shared_hbm
-par_dim = ops.PartitionDim
+par_dim = nki_ops.PartitionDim
 """Marks the partition axis in a shape whose first axes count blocks."""
 
 # --- functions of elements, from the table ---
@@ -28,14 +38,14 @@ par_dim = ops.PartitionDim
 def _function(name: str) -> Any:
     if FUNCTIONS[name].operands == 1:
 
-        def one(x: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
-            return ops.elementwise(name, x, dtype=dtype, mask=mask)
+        def one(x: Any, dtype: Any = None, *, mask: Any = None) -> Tensor:
+            return nki_ops.elementwise(name, x, dtype=dtype, mask=mask)
 
         made: Any = one
     else:
 
-        def two(x: Any, y: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
-            return ops.elementwise(name, x, y, dtype=dtype, mask=mask)
+        def two(x: Any, y: Any, dtype: Any = None, *, mask: Any = None) -> Tensor:
+            return nki_ops.elementwise(name, x, y, dtype=dtype, mask=mask)
 
         made = two
     made.__name__ = made.__qualname__ = name
@@ -57,77 +67,80 @@ def bypass(x: Any) -> Any:
 # --- creation ---
 
 
-def ndarray(
-    shape: Any, dtype: Any, buffer: Any = None, name: str = "", address: Any = None, **_: Any
-) -> Tensor:
+def ndarray(shape: Any, dtype: Any, buffer: Any = None, name: str = "", address: Any = None) -> Tensor:
     """A new tensor, whose elements are undefined. Where an `address` puts it is not looked at."""
-    return ops.allocate(shape, dtype, buffer, name)
+    return nki_ops.allocate(shape, dtype, buffer, name)
 
 
-def zeros(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+def zeros(shape: Any, dtype: Any, buffer: Any = None, name: str = "") -> Tensor:
     """A new tensor of zeros."""
     return full(shape, 0, dtype, buffer, name)
 
 
-def ones(shape: Any, dtype: Any, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+def ones(shape: Any, dtype: Any, buffer: Any = None, name: str = "") -> Tensor:
     """A new tensor of ones."""
     return full(shape, 1, dtype, buffer, name)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = None, name: str = "") -> Tensor:
     """A new tensor of one number."""
-    made = ops.allocate(shape, dtype, buffer, name, fill=fill_value)
+    made = nki_ops.allocate(shape, dtype, buffer, name, fill=fill_value)
     if made.memory != "HBM":
-        machine.current().instruction("memset", None, (), (made,), elements=ops.free_elements(made.shape))
+        nki_machine.current().instruction(
+            "memset", None, (), (made,), elements=nki_ops.free_elements(made.shape)
+        )
     return made
 
 
-def zeros_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+def zeros_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "") -> Tensor:
     """Zeros in another tensor's shape."""
     return zeros(x.shape, x.dtype if dtype is None else dtype, buffer or x.buffer, name)
 
 
-def empty_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "", **_: Any) -> Tensor:
+def empty_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "") -> Tensor:
     """A new tensor in another's shape."""
     return ndarray(x.shape, x.dtype if dtype is None else dtype, buffer or x.buffer, name)
 
 
-def shared_constant(constant: Any, dtype: Any = None, **_: Any) -> Tensor:
+def shared_constant(constant: Any, dtype: Any = None) -> Tensor:
     """A tensor in HBM that holds these numbers."""
     values = np.asarray(constant)
     kind = values.dtype if dtype is None else as_dtype(dtype)
-    return ops.allocate(values.shape, kind, shared_hbm, "constant", fill=values)
+    return nki_ops.allocate(values.shape, kind, shared_hbm, "constant", fill=values)
 
 
-def shared_identity_matrix(n: int, dtype: Any = np.uint8, **_: Any) -> Tensor:
+def shared_identity_matrix(n: int, dtype: Any = np.uint8) -> Tensor:
     """An identity matrix; in HBM, as a constant is."""
     return shared_constant(np.eye(n), dtype)
 
 
-def identity_matrix(n: int, dtype: Any = np.uint8, **_: Any) -> Tensor:
+def identity_matrix(n: int, dtype: Any = np.uint8) -> Tensor:
     """An identity matrix in SBUF."""
     return load(shared_identity_matrix(n, dtype))
 
 
-def rand(shape: Any, dtype: Any = np.float32, **_: Any) -> Tensor:
+def rand(shape: Any, dtype: Any = np.float32, buffer: Any = None, name: str = "") -> Tensor:
     """A tile of random numbers from 0 to 1."""
-    here = machine.current()
+    here = nki_machine.current()
     sizes = tuple(int(n) for n in shape)
-    here.instruction("rng", elements=ops.free_elements(sizes))
-    return ops.new_tile(here.random.random(sizes, np.float32), None, as_dtype(dtype))
+    here.instruction("rng", elements=nki_ops.free_elements(sizes))
+    values = here.random.random(sizes, np.float32)
+    if buffer is None and not name:
+        return nki_ops.new_tile(values, None, as_dtype(dtype))
+    return nki_ops.finish(nki_ops.allocate(sizes, dtype, buffer, name), values, None, as_dtype(dtype), None)
 
 
-def random_seed(seed: Any, mask: Any = None, **_: Any) -> None:
+def random_seed(seed: Any, mask: Any = None) -> None:
     """Begin the random numbers anew."""
     number = seed.as_index().reshape(-1)[0] if isinstance(seed, Tensor) else seed
-    machine.current().random = np.random.default_rng(int(number) % 2**63)
+    nki_machine.current().random = np.random.default_rng(int(number) % 2**63)
 
 
 # --- indices ---
 
 
 def arange(*bounds: int) -> np.ndarray:
-    """Whole numbers to index with: `arange(stop)` or `arange(start, stop)`."""
+    """Integers to index with: `arange(stop)` or `arange(start, stop)`."""
     return np.arange(*bounds, dtype=np.int64)
 
 
@@ -178,7 +191,7 @@ affine_range = sequential_range = static_range = dynamic_range = Range
 
 def program_id(axis: int = 0) -> int:
     """Which program this is, along an axis of the grid."""
-    here = machine.current()
+    here = nki_machine.current()
     if not 0 <= int(axis) < (here.launched.axes or 1):
         grid = here.launched.grid[: here.launched.axes]
         raise KernelError(f"program_id({axis}): the grid {grid} has no axis {axis}")
@@ -187,7 +200,7 @@ def program_id(axis: int = 0) -> int:
 
 def num_programs(axes: Any = None) -> int:
     """How many programs there are, along some axes of the grid or along all."""
-    grid = machine.current().launched.grid
+    grid = nki_machine.current().launched.grid
     if axes is None:
         return math.prod(grid)
     return math.prod(grid[axis] for axis in (axes if isinstance(axes, tuple | list) else [axes]))
@@ -195,7 +208,7 @@ def num_programs(axes: Any = None) -> int:
 
 def program_ndim() -> int:
     """How many axes the grid has."""
-    return machine.current().launched.axes
+    return nki_machine.current().launched.axes
 
 
 class nc(int):
@@ -221,33 +234,33 @@ def _in_hbm(tensor: Any, of: str) -> Tensor:
     return tensor
 
 
-def load(src: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
+def load(src: Any, dtype: Any = None, *, mask: Any = None) -> Tensor:
     """A new tile in SBUF with elements of HBM."""
-    return ops.load(_in_hbm(src, "nl.load"), dtype, mask)
+    return nki_ops.load(_in_hbm(src, "nl.load"), dtype, mask)
 
 
-def load_transpose2d(src: Any, dtype: Any = None, *, mask: Any = None, **_: Any) -> Tensor:
+def load_transpose2d(src: Any, dtype: Any = None, *, mask: Any = None) -> Tensor:
     """The same, with its two axes exchanged."""
     source = _in_hbm(src, "nl.load_transpose2d")
     if source.ndim != 2:
         raise KernelError(f"nl.load_transpose2d: {source.name} has shape {source.shape}, not two axes")
-    return ops.load_transposed(source, (1, 0), dtype, mask)
+    return nki_ops.load_transposed(source, (1, 0), dtype, mask)
 
 
-def store(dst: Any, value: Any, *, mask: Any = None, **_: Any) -> None:
+def store(dst: Any, value: Any, *, mask: Any = None) -> None:
     """Put a tile into HBM."""
-    ops.store(_in_hbm(dst, "nl.store"), value, mask)
+    nki_ops.store(_in_hbm(dst, "nl.store"), value, mask)
 
 
-def atomic_rmw(dst: Any, value: Any, op: Any, *, mask: Any = None, **_: Any) -> None:
+def atomic_rmw(dst: Any, value: Any, op: Any, *, mask: Any = None) -> None:
     """Add a tile to elements of HBM."""
-    ops.atomic(_in_hbm(dst, "nl.atomic_rmw"), value, op, mask)
+    nki_ops.atomic(_in_hbm(dst, "nl.atomic_rmw"), value, op, mask)
 
 
-def copy(src: Tensor, *, mask: Any = None, dtype: Any = None, buffer: Any = None, **_: Any) -> Tensor:
+def copy(src: Tensor, *, mask: Any = None, dtype: Any = None, buffer: Any = None) -> Tensor:
     """A copy of a tile, in SBUF."""
     region = sbuf if buffer is None else buffer
-    return ops.copy(src, None, dtype, mask, memory=region.memory)
+    return nki_ops.copy(src, None, dtype, mask, memory=region.memory)
 
 
 def static_cast(arr: Any, dtype: Any) -> Any:
@@ -260,7 +273,7 @@ def expand_dims(data: Tensor, axis: Any) -> Tensor:
     return data.expand_dims(axis)
 
 
-def broadcast_to(src: Tensor, *, shape: Any, **_: Any) -> Tensor:
+def broadcast_to(src: Tensor, *, shape: Any) -> Tensor:
     """A view that is repeated along axes of length one."""
     return src.broadcast_to(shape)
 
@@ -272,9 +285,9 @@ def _reduction(name: str, combine: str, what: str, dtype: Any = None) -> Any:
     standard = dtype
 
     def reduction(
-        x: Any, axis: Any, *, dtype: Any = standard, mask: Any = None, keepdims: bool = False, **_: Any
+        x: Any, axis: Any, *, dtype: Any = standard, mask: Any = None, keepdims: bool = False
     ) -> Tensor:
-        return ops.reduce_tile(combine, x, axis, dtype=dtype, mask=mask, keepdims=keepdims)
+        return nki_ops.reduce_tile(combine, x, axis, dtype=dtype, mask=mask, keepdims=keepdims)
 
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = f"{what} along axes."
@@ -292,30 +305,26 @@ any = _reduction("any", "logical_or", "Whether one is true", bool)
 def _count(x: Tensor, axis: Any, mask: Any) -> np.ndarray | int:
     """How many elements each result of a reduction is of."""
     axes = [int(a) % x.ndim for a in (axis if isinstance(axis, tuple | list) else [axis])]
-    keep = ops.as_mask(mask, x.shape, x)
+    keep = nki_ops.as_mask(mask, x.shape, x)
     if keep is None:
         return math.prod(x.shape[a] for a in axes)
     return np.maximum(keep.sum(axis=tuple(axes), keepdims=True), 1)
 
 
-def mean(
-    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
-) -> Tensor:
+def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tensor:
     """The average along axes."""
     wide = np.float32
     total = sum(x, axis, dtype=wide, mask=mask, keepdims=True)
     kind = dtype or (x.dtype if is_float(x.dtype) else wide)
-    result = ops.elementwise("divide", total, np.asarray(_count(x, axis, mask), np.float32), dtype=kind)
+    result = nki_ops.elementwise("divide", total, np.asarray(_count(x, axis, mask), np.float32), dtype=kind)
     return result if keepdims else _without(result, axis)
 
 
-def var(
-    x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any
-) -> Tensor:
+def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tensor:
     """The variance along axes."""
     centre = mean(x, axis, dtype=np.float32, mask=mask, keepdims=True)
-    away = ops.elementwise(
-        "square", ops.elementwise("subtract", x, centre, dtype=np.float32, mask=mask), mask=mask
+    away = nki_ops.elementwise(
+        "square", nki_ops.elementwise("subtract", x, centre, dtype=np.float32, mask=mask), mask=mask
     )
     kind = dtype or (x.dtype if is_float(x.dtype) else np.float32)
     return mean(away, axis, dtype=kind, mask=mask, keepdims=keepdims)
@@ -326,15 +335,13 @@ def _without(x: Tensor, axis: Any) -> Tensor:
     return x.reshape([n for at, n in enumerate(x.shape) if at not in axes])
 
 
-def softmax(
-    x: Any, axis: Any, *, dtype: Any = None, compute_dtype: Any = None, mask: Any = None, **_: Any
-) -> Tensor:
+def softmax(x: Any, axis: Any, *, dtype: Any = None, compute_dtype: Any = None, mask: Any = None) -> Tensor:
     """Exponentials along axes, divided by their sum."""
     largest = max(x, axis, dtype=np.float32, mask=mask, keepdims=True)
-    shifted = ops.elementwise("subtract", x, largest, dtype=np.float32, mask=mask)
-    raised = ops.elementwise("exp", shifted, mask=mask)
+    shifted = nki_ops.elementwise("subtract", x, largest, dtype=np.float32, mask=mask)
+    raised = nki_ops.elementwise("exp", shifted, mask=mask)
     total = sum(raised, axis, dtype=np.float32, mask=mask, keepdims=True)
-    return ops.elementwise("divide", raised, total, dtype=dtype or compute_dtype or x.dtype, mask=mask)
+    return nki_ops.elementwise("divide", raised, total, dtype=dtype or compute_dtype or x.dtype, mask=mask)
 
 
 def rms_norm(
@@ -347,47 +354,46 @@ def rms_norm(
     dtype: Any = None,
     compute_dtype: Any = None,
     mask: Any = None,
-    **_: Any,
 ) -> Tensor:
     """A tile divided by its root mean square along axes, times weights."""
-    squares = ops.elementwise("square", x, dtype=np.float32, mask=mask)
+    squares = nki_ops.elementwise("square", x, dtype=np.float32, mask=mask)
     total = sum(squares, axis, dtype=np.float32, mask=mask, keepdims=True)
-    average = ops.elementwise("add", ops.elementwise("multiply", total, 1.0 / n), epsilon)
-    scaled = ops.elementwise("multiply", x, ops.elementwise("rsqrt", average), dtype=np.float32, mask=mask)
-    return ops.elementwise("multiply", scaled, w, dtype=dtype or compute_dtype or x.dtype, mask=mask)
+    average = nki_ops.elementwise("add", nki_ops.elementwise("multiply", total, 1.0 / n), epsilon)
+    scaled = nki_ops.elementwise(
+        "multiply", x, nki_ops.elementwise("rsqrt", average), dtype=np.float32, mask=mask
+    )
+    return nki_ops.elementwise("multiply", scaled, w, dtype=dtype or compute_dtype or x.dtype, mask=mask)
 
 
-def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> Tensor:
+def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """A tile, of which a share is zero."""
-    return ops.dropout(x, rate, None, dtype, mask)
+    return nki_ops.dropout(x, rate, None, dtype, mask)
 
 
-def where(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> Tensor:
+def where(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Elements of one tile where a condition is true, and of another where it is not."""
-    return ops.select(condition, x, y, None, dtype, mask)
+    return nki_ops.select(condition, x, y, None, dtype, mask)
 
 
-def matmul(x: Tensor, y: Tensor, *, transpose_x: bool = False, mask: Any = None, **_: Any) -> Tensor:
+def matmul(x: Tensor, y: Tensor, *, transpose_x: bool = False, mask: Any = None) -> Tensor:
     """The product of two tiles, in PSUM."""
     if transpose_x:
-        return ops.matmul(x, y, mask=mask, name="nl.matmul")
-    turned = ops.copy(ops.transpose(x))
-    return ops.matmul(turned, y, mask=mask, name="nl.matmul")
+        return nki_ops.matmul(x, y, mask=mask, name="nl.matmul")
+    turned = nki_ops.copy(nki_ops.transpose(x))
+    return nki_ops.matmul(turned, y, mask=mask, name="nl.matmul")
 
 
-def transpose(x: Tensor, *, dtype: Any = None, mask: Any = None, **_: Any) -> Tensor:
+def transpose(x: Tensor, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """A tile with its partitions as columns."""
-    return ops.transpose(x, None, dtype, mask)
+    return nki_ops.transpose(x, None, dtype, mask)
 
 
-def loop_reduce(
-    x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None, **_: Any
-) -> Tensor:
+def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """A tile combined over the iterations of loops. Assign it to the tile that it is combined with."""
     raise UnsupportedError("nl.loop_reduce is not interpreted: write tile[...] = nl.add(tile, x) instead")
 
 
-def all_reduce(x: Any, op: Any, program_axes: Any, **_: Any) -> Tensor:
+def all_reduce(x: Any, op: Any, program_axes: Any) -> Tensor:
     """A tile combined over programs, which run one after the other here."""
     if num_programs(program_axes) == 1:
         return copy(x)
@@ -396,7 +402,7 @@ def all_reduce(x: Any, op: Any, program_axes: Any, **_: Any) -> Tensor:
     )
 
 
-def device_print(prefix: Any, x: Any = None, *, mask: Any = None, **_: Any) -> None:
+def device_print(prefix: Any, x: Any = None, *, mask: Any = None) -> None:
     """Print a tile."""
     if isinstance(x, Tensor):
         x = x.read()[0]
@@ -406,70 +412,18 @@ def device_print(prefix: Any, x: Any = None, *, mask: Any = None, **_: Any) -> N
 # --- constants ---
 
 
-class _TileSize:
-    """The sizes that the hardware has."""
-
-    pmax = hardware.PARTITIONS
-    psum_fmax = psum_bank_fmax = hardware.PSUM_BANK_BYTES // 4
-    gemm_stationary_fmax = hardware.STATIONARY_FREE
-    gemm_moving_fmax = hardware.MOVING_FREE
-    bn_stats_fmax = hardware.BN_STATS_FREE
-    psum_min_align = 4
-    sbuf_min_align = 1
-
-    @property
-    def total_available_sbuf_size(self) -> int:
-        """The bytes of each partition."""
-        return hardware.target().sbuf_bytes
-
-
-tile_size = _TileSize()
-
-
-class _FloatLimits:
-    """The limits of a type."""
-
-    def __init__(self, dtype: np.dtype):
-        import ml_dtypes
-
-        found = ml_dtypes.finfo(dtype)
-        self.min, self.max, self.eps = (float(getattr(found, name)) for name in ("min", "max", "eps"))
-        self.tiny = float(found.tiny)
-
-
-def finfo(dtype: Any) -> Any:
-    """The limits of a type of fractions."""
-    return _FloatLimits(as_dtype(dtype))
-
-
-fp32 = _FloatLimits(np.dtype(np.float32))
-
-
-class NKIObject:
-    """What a kernel may be given as a structure."""
-
-    def __init__(self, **fields: Any):
-        vars(self).update(fields)
+fp32 = finfo(np.float32)
 
 
 NkiTensor = Tensor
 
 
-def is_hbm(buffer: MemoryRegion) -> bool:
-    """Whether it is a region of HBM."""
-    return buffer.memory == "HBM"
-
-
-def is_on_chip(buffer: MemoryRegion) -> bool:
-    """Whether it is SBUF or PSUM."""
-    return buffer.memory != "HBM"
-
-
-def is_sbuf(buffer: MemoryRegion) -> bool:
-    """Whether it is SBUF."""
-    return buffer is sbuf
-
-
-def is_psum(buffer: MemoryRegion) -> bool:
-    """Whether it is PSUM."""
-    return buffer is psum
+_FUNCTIONS = [
+    name
+    for name, value in globals().items()
+    if inspect.isfunction(value)
+    and value.__module__ in (__name__, finfo.__module__)
+    and not name.startswith("_")
+]
+_LOOPS = ["affine_range", "sequential_range", "static_range", "dynamic_range"]
+globals().update(keywords.strict("nl", globals(), [*_FUNCTIONS, *_LOOPS]))

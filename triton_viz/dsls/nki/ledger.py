@@ -1,4 +1,4 @@
-"""What a program takes: its buffers and when they are in use, what engines do, what is moved where."""
+"""The resources of a program: buffers and their lifetimes, engine time, and bytes moved."""
 
 import collections
 import dataclasses
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from triton_viz.dsls.nki.hardware import PSUM_BYTES, Target
 
 if TYPE_CHECKING:
-    from triton_viz.dsls.nki.tensor import Storage
+    from triton_viz.dsls.nki.storage import Storage
 
 
 @dataclasses.dataclass

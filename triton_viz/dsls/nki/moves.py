@@ -1,17 +1,16 @@
-"""What goes between HBM, SBUF and PSUM."""
+"""Transfers between HBM, SBUF and PSUM."""
 
 from typing import Any
 
 import numpy as np
 
-from triton_viz.dsls.nki import machine
+from triton_viz.dsls.nki import nki_machine
 from triton_viz.dsls.nki.dtypes import as_dtype
 from triton_viz.dsls.nki.functions import function_of
 from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.dsls.nki.tiles import (
     aligned,
     as_mask,
-    count_written,
     finish,
     free_elements,
     masked,
@@ -24,7 +23,7 @@ from triton_viz.errors import KernelError, UnsupportedError
 def load(src: Tensor, dtype: Any = None, mask: Any = None, dst: Tensor | None = None) -> Tensor:
     """Elements of HBM in SBUF."""
     keep = as_mask(mask, src.shape, src)
-    here = machine.current()
+    here = nki_machine.current()
     here.instruction("dma_copy", None, (src,), () if dst is None else (dst,), mask=keep)
     value = here.builder.load(src, keep)
     values, undefined = value.data[0], undefined_of(src)
@@ -38,10 +37,7 @@ def load(src: Tensor, dtype: Any = None, mask: Any = None, dst: Tensor | None = 
     here.moved("HBM", "SBUF" if dst is None else dst.memory, count * src.itemsize)
     if src.picked is not None:
         keep = _inside(src, keep)
-    tile = finish(dst, values, None, kind, keep)
-    if dst is None:
-        count_written(tile)
-    return tile
+    return finish(dst, values, None, kind, keep)
 
 
 def _inside(tensor: Tensor, keep: np.ndarray | None) -> np.ndarray | None:
@@ -65,7 +61,7 @@ def undefined_of(tensor: Tensor) -> np.ndarray | None:
 def store(dst: Tensor, value: Any, mask: Any = None) -> None:
     """Elements of SBUF, or a number, in HBM."""
     keep = as_mask(mask, dst.shape, dst)
-    here = machine.current()
+    here = nki_machine.current()
     source = value if isinstance(value, Tensor) else None
     if source is not None and source.memory == "HBM":
         values, undefined = source.read()
@@ -105,7 +101,7 @@ def _fitted(
 
 
 def define(dst: Tensor, keep: np.ndarray | None) -> None:
-    """What a store has written to is defined."""
+    """Mark the elements that a store has written as defined."""
     if dst.undefined is None:
         return
     if dst.picked is None:
@@ -127,7 +123,7 @@ def copy(
 ) -> Tensor:
     """Elements of a tile in another, on the chip."""
     op, keep = masked(src, mask)
-    here = machine.current()
+    here = nki_machine.current()
     destination = memory if dst is None else dst.memory
     here.instruction(
         instruction, engine, (src,), () if dst is None else (dst,), elements=free_elements(src.shape)
@@ -142,7 +138,7 @@ def load_transposed(
     src: Tensor, axes: tuple[int, ...], dtype: Any, mask: Any, dst: Tensor | None = None
 ) -> Tensor:
     """Elements of HBM or SBUF, with axes in another order, in SBUF."""
-    here = machine.current()
+    here = nki_machine.current()
     keep = as_mask(mask, src.shape, src)
     here.instruction("dma_transpose", None, (src,), () if dst is None else (dst,), mask=keep)
     destination = "SBUF" if dst is None else dst.memory
@@ -168,7 +164,7 @@ def atomic(dst: Tensor, value: Any, op: Any, mask: Any) -> None:
     """Add to elements of HBM."""
     if function_of(op, "nl.atomic_rmw").name != "add":
         raise UnsupportedError("nl.atomic_rmw adds; it has no other op")
-    here = machine.current()
+    here = nki_machine.current()
     keep = as_mask(mask, dst.shape, dst)
     values, undefined = operand(value, keep)[:2]
     values, undefined = _fitted(values, undefined, dst)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.dsls.nki import hardware, machine
+from triton_viz.dsls.nki import hardware, nki_machine
 from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.dsls.nki.tiles import (
     as_mask,
@@ -25,7 +25,7 @@ def matmul(
     name: str = "nc_matmul",
 ) -> Tensor:
     """`stationary.T @ moving` on the tensor engine, in PSUM."""
-    here = machine.current()
+    here = nki_machine.current()
     left, right = operand(stationary), operand(moving)
     for which, tile in (("stationary", stationary), ("moving", moving)):
         if tile.memory != "SBUF":
@@ -79,7 +79,7 @@ def matmul(
 def _check_tiles(
     name: str, stationary: Tensor, moving: Tensor, a: tuple[int, ...], b: tuple[int, ...]
 ) -> None:
-    here = machine.current()
+    here = nki_machine.current()
     if a[0] != b[0]:
         raise KernelError(
             f"{name}: the stationary tile {stationary.name} of shape {stationary.shape} and the moving tile "
@@ -137,7 +137,7 @@ def transpose(
     engine: str | None = None,
 ) -> Tensor:
     """A tile with its partitions as columns."""
-    here = machine.current()
+    here = nki_machine.current()
     op = operand(data)
     flat = op.values.reshape(op.values.shape[0], -1)
     size = max(flat.shape)

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from triton_viz.dsls.nki import standins
-from triton_viz.dsls.nki.loops import Range
+from triton_viz.dsls.base import plain_function
+from triton_viz.dsls.nki import nki_modules
+from triton_viz.dsls.nki.nki_loops import Range
 
 _ROOTS = ("nki", "neuronxcc")
 
@@ -60,17 +61,17 @@ class _Substitution:
         return tuple(cells)
 
     def value(self, value: Any) -> Any:
-        """What a name stands for while the kernel runs."""
+        """The object that a name refers to while the kernel runs."""
         if isinstance(value, ModuleType):
-            return standins.module_for(value.__name__) or value if _vendors(value.__name__) else value
+            return nki_modules.module_for(value.__name__) or value if _vendors(value.__name__) else value
         module = getattr(value, "__module__", None)
         if isinstance(module, str) and _vendors(module):
-            plain = standins.plain_function(value)
+            plain = plain_function(value)
             if plain is not None and not _vendors(plain.__module__ or ""):  # a kernel that theirs decorated
                 return self.function(plain)
-            ours, name = standins.module_for(module), getattr(value, "__name__", None)
+            ours, name = nki_modules.module_for(module), getattr(value, "__name__", None)
             return getattr(ours, name, value) if ours is not None and isinstance(name, str) else value
-        if isinstance(value, standins.Kernel):
+        if isinstance(value, nki_modules.Kernel):
             return value
         if (
             isinstance(value, FunctionType)

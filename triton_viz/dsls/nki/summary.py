@@ -1,14 +1,14 @@
 """A launch's totals and its timeline of buffers as text: what the page draws, for a terminal."""
 
 from triton_viz.core.data import Launch, Program, SbufEvent
-from triton_viz.dsls.nki.records import NeuronProfile
+from triton_viz.dsls.nki.nki_records import NeuronProfile
 from triton_viz.errors import UnsupportedError
 
 _WIDTH = 40
 
 
 def summary(launch: Launch, program: Program = (0, 0, 0)) -> str:
-    """What a launch moved and computed, by memory and engine, and one program's buffers over time."""
+    """A text summary: bytes by memory, work by engine, and one program's buffers over time."""
     profiles = [record for record in launch.records if isinstance(record, NeuronProfile)]
     if not profiles:
         raise UnsupportedError(f"the launch of {launch.kernel} is none of an NKI kernel")

@@ -11,56 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from triton_viz.core.data import Site, TensorInfo
-from triton_viz.core.grid.affine import Affine
-from triton_viz.core.grid.value import Value
-from triton_viz.dsls.nki import indexing, machine
+from triton_viz.dsls.nki import indexing, nki_machine
 from triton_viz.dsls.nki.dtypes import ElementType, as_dtype, cast, is_float
 from triton_viz.dsls.nki.indexing import Picked
+from triton_viz.dsls.nki.storage import Storage
 from triton_viz.errors import UnsupportedError
-
-
-class Storage:
-    """The memory of a tensor."""
-
-    __slots__ = (
-        *("argument", "array", "born", "info", "last", "memory", "name", "path", "position", "iterations"),
-        *("masked", "partition_axis", "undefined", "used"),
-    )
-
-    def __init__(
-        self, array: np.ndarray, memory: str, name: str, undefined: np.ndarray | None, partition_axis: int = 0
-    ):
-        self.array, self.memory, self.name = array, memory, name
-        self.undefined = undefined
-        """Which elements nothing was written to; None if all are defined."""
-        self.masked: np.ndarray | None = None
-        """The mask of the instruction that made this tile, if it left elements out."""
-        self.partition_axis = partition_axis
-        self.argument: Any = None
-        """What the caller gave, if this is an argument."""
-        self.info: TensorInfo | None = None
-        self.path: tuple[Site, ...] = ()
-        """Where it was allocated."""
-        self.iterations: tuple[tuple[int, int], ...] = ()
-        self.position = 0
-        """Among the buffers of its program."""
-        self.born = self.last = 0
-        """The first instruction that uses it, and the last."""
-        self.used = False
-
-    def use(self, tick: int) -> None:
-        """An instruction uses it."""
-        if not self.used:
-            self.used, self.born = True, tick
-        self.last = tick
-
-    @property
-    def bytes_per_partition(self) -> int:
-        """How much it takes of each partition that it is in."""
-        shape = self.array.shape
-        others = [n for axis, n in enumerate(shape) if axis != self.partition_axis]
-        return math.prod(others) * self.array.itemsize
+from triton_viz.executor.affine import Affine
+from triton_viz.executor.value import Value
 
 
 def as_value(array: np.ndarray, dtype: np.dtype | None = None) -> Value:
@@ -190,12 +147,12 @@ class Tensor:
         return self._strided(found) or Tensor(self.storage, self.array, self.undefined, found)
 
     def _strided(self, found: Picked) -> "Tensor | None":
-        """The same as a view, if all of it is inside and lies regularly."""
-        steps = [indexing.steps_of(places, len(found.shape)) for places in found.coordinates]
+        """The selection as a strided view, if all of it is inside and regular."""
+        steps = [indexing.steps_of(positions, len(found.shape)) for positions in found.coordinates]
         if 0 in found.shape or any(step is None for step in steps):
             return None
-        for places, n in zip(found.coordinates, self.array.shape, strict=True):
-            if places.min() < 0 or places.max() >= n:
+        for positions, n in zip(found.coordinates, self.array.shape, strict=True):
+            if positions.min() < 0 or positions.max() >= n:
                 return None
         first = tuple(slice(step[0], None) for step in steps if step is not None)
 
@@ -219,8 +176,8 @@ class Tensor:
         sizes = iter(self.shape)
         if not all(_inside(entry, next(sizes)) for entry in entries if entry is not None):
             raise IndexError(f"an index that is outside this part, of shape {self.shape}, of {self.name}")
-        places = [np.broadcast_to(c, self.shape)[index] for c in self.picked.coordinates]
-        return Tensor(self.storage, self.array, self.undefined, Picked(tuple(places), places[0].shape))
+        positions = [np.broadcast_to(c, self.shape)[index] for c in self.picked.coordinates]
+        return Tensor(self.storage, self.array, self.undefined, Picked(tuple(positions), positions[0].shape))
 
     def _part(self, array: np.ndarray, undefined: np.ndarray | None) -> "Tensor":
         return Tensor(self.storage, array, undefined)
@@ -357,8 +314,8 @@ class Tensor:
         array = root.array
         coordinates: list[np.ndarray] = []
         for axis in range(array.ndim):  # what is outside is so along the first axis
-            place, flat = np.divmod(flat, max(math.prod(array.shape[axis + 1 :]), 1))
-            coordinates.append(place)
+            position, flat = np.divmod(flat, max(math.prod(array.shape[axis + 1 :]), 1))
+            coordinates.append(position)
         found = Picked(tuple(coordinates), shape)
         return root._strided(found) or Tensor(root.storage, array, root.undefined, found)
 
@@ -416,11 +373,11 @@ class Tensor:
             return
         keep = self.checked(mask)
         keep = np.ones(self.shape, bool) if keep is None else keep
-        places = tuple(np.broadcast_to(c, self.shape)[keep] for c in self.picked.coordinates)
-        self.array[places] = np.broadcast_to(values, self.shape)[keep]
+        positions = tuple(np.broadcast_to(c, self.shape)[keep] for c in self.picked.coordinates)
+        self.array[positions] = np.broadcast_to(values, self.shape)[keep]
         if self.undefined is not None:
             left = False if undefined is None else np.broadcast_to(undefined, self.shape)[keep]
-            self.undefined[places] = left
+            self.undefined[positions] = left
 
     def checked(self, mask: np.ndarray | None) -> np.ndarray | None:
         """The mask, without elements that are outside, each of which is reported; None if all is inside."""
@@ -431,18 +388,18 @@ class Tensor:
         if not inside.all():
             bad = ~inside if mask is None else asked & ~inside
             if bad.any():
-                machine.current().report_outside(self, bad, mask)
+                nki_machine.current().report_outside(self, bad, mask)
             return asked & inside
         return None if mask is None else asked
 
     def as_index(self) -> np.ndarray:
         """Its elements as places in another tensor."""
-        machine.current().use(self)
+        nki_machine.current().use(self)
         values, undefined = self.read()
         if undefined is not None:
-            machine.current().report_undefined(self, undefined, "as an index")
+            nki_machine.current().report_undefined(self, undefined, "as an index")
         if is_float(values.dtype):
-            raise UnsupportedError(f"{self.name} holds {values.dtype.name}; indices are whole numbers")
+            raise UnsupportedError(f"{self.name} holds {values.dtype.name}; indices are integers")
         return values.astype(np.int64)
 
     def pointers(self) -> Value:
@@ -454,8 +411,8 @@ class Tensor:
             form = Affine(np.array([address]), tuple(steps), shape, 0, 2**62)
             return Value(None, kind, affine=form)
         total: Any = np.full((1,) * len(self.shape), address, np.int64)
-        for places, stride in zip(self.picked.coordinates, self.array.strides, strict=True):
-            total = total + places * stride
+        for positions, stride in zip(self.picked.coordinates, self.array.strides, strict=True):
+            total = total + positions * stride
         regular = indexing.steps_of(total, len(self.shape))
         if regular is not None and self.shape:
             form = Affine(np.array([regular[0]]), regular[1], self.shape, 0, 2**62)

@@ -6,17 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triton_viz.core.data import TensorInfo
-from triton_viz.dsls.nki import machine
+from triton_viz.core.records.tensor_info import TensorInfo
+from triton_viz.dsls.nki import nki_machine
 from triton_viz.dsls.nki.buffers import MemoryRegion, as_region
 from triton_viz.dsls.nki.dtypes import as_dtype, cast, is_float, promote
 from triton_viz.dsls.nki.indexing import GridIndex
-from triton_viz.dsls.nki.tensor import Storage, Tensor
+from triton_viz.dsls.nki.storage import Storage
+from triton_viz.dsls.nki.tensor import Tensor
 from triton_viz.errors import KernelError, UnsupportedError
 
 
 class Operand(NamedTuple):
-    """What an instruction computes with: numbers, which of them are undefined, and what they are of."""
+    """An operand of an instruction: its values, which of them are undefined, and the tensor they are from."""
 
     values: np.ndarray
     undefined: np.ndarray | None
@@ -126,7 +127,7 @@ def allocate(
     if any(n < 0 for n in sizes):
         raise KernelError(f"a tensor's sizes are not negative: {sizes}")
     region, kind = as_region(buffer), as_dtype(dtype)
-    here = machine.current()
+    here = nki_machine.current()
     if region is MemoryRegion.shared_hbm:
         found = here.take_shared(sizes, kind)
         if found is not None:
@@ -153,7 +154,7 @@ def allocate(
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """What nothing was written to: NaN, so that a use of it shows."""
+    """The value of undefined elements: NaN, so that their use shows."""
     return np.full(shape, np.nan if is_float(dtype) else 0, dtype)
 
 
@@ -168,7 +169,9 @@ def new_tile(
         else np.array(np.broadcast_to(undefined, array.shape))
     )
     storage = Storage(array, memory, "", left)
-    machine.current().on_chip(storage)
+    here = nki_machine.current()
+    here.on_chip(storage)
+    storage.made = here.launched.ledger.tick
     return Tensor(storage)
 
 
@@ -186,7 +189,9 @@ def finish(
             undefined = ~mask if undefined is None else np.broadcast_to(undefined, mask.shape) | ~mask
         tile = new_tile(values, undefined, dtype, memory)
         tile.storage.masked = None if mask is None or mask.all() else np.array(mask)
-        machine.current().use(tile)
+        here = nki_machine.current()
+        here.use(tile)
+        here.launched.ledger.written[memory] += tile.size * tile.itemsize
         return tile
     if dst.size != values.size:
         raise KernelError(
@@ -252,15 +257,10 @@ def whole_or_none(
 ) -> np.ndarray:
     """Which results are undefined, of elements that are combined along an axis.
 
-    Nobody looks at a result that is made of undefined elements alone (a mask left out a whole row). One that
+    A result that is made of undefined elements alone (a mask left out a whole row) is not used. One that
     is made of both kinds is wrong.
     """
     some, every = rows.any(axis=axis), rows.all(axis=axis)
     if tensor is not None and (some & ~every).any():
-        machine.current().report_undefined(tensor, np.broadcast_to(undefined, tensor.shape), used)
+        nki_machine.current().report_undefined(tensor, np.broadcast_to(undefined, tensor.shape), used)
     return np.asarray(some)
-
-
-def count_written(tile: Tensor) -> None:
-    """Note what a new tile was filled with."""
-    machine.current().launched.ledger.written[tile.memory] += tile.size * tile.itemsize

@@ -4,6 +4,6 @@
 Triton is patched meanwhile. `run` is a launch. What differs between Triton's releases is in `compat`.
 """
 
-from triton_viz.dsls.triton.registry import TRITON
+from triton_viz.dsls.triton.triton_dsl import TRITON
 
 __all__ = ["TRITON"]

@@ -1,4 +1,4 @@
-"""What differs between Triton's releases: found by feature, never by version number.
+"""Differences between Triton's releases, detected by feature, never by version number.
 
 `make test-triton-old` runs the tests on an older release.
 """
@@ -15,9 +15,10 @@ import triton.language as tl
 from triton.language.semantic import TritonSemantic
 from triton.runtime import driver, interpreter, jit
 
-from triton_viz.core.grid.rounding import multiply_add
-from triton_viz.core.grid.value import Value
-from triton_viz.dsls.triton.access import AccessOps, Descriptor
+from triton_viz.dsls.triton.ops.access import AccessOps, Descriptor
+from triton_viz.dsls.triton.ops.op_traits import not_recorded
+from triton_viz.executor.value import Value
+from triton_viz.numerics.rounding import multiply_add
 
 # --- types and arguments ---
 
@@ -90,7 +91,7 @@ class Semantic(TritonSemantic):
 
 
 def patches() -> list[tuple[Any, str, Any]]:
-    """What of the language is patched where a release has it: (owner, name, value)."""
+    """Patches of the language that only some releases need: (owner, name, value)."""
     condition = getattr(tl, "condition", None)
     return [] if condition is None else [(condition, "__bool__", lambda self: bool(self.condition))]
 
@@ -152,12 +153,14 @@ class BlockPointerOps(AccessOps):
         ]
         return BlockPointer(pointer.base, pointer.shape, pointer.strides, moved, list(pointer.block))
 
+    @not_recorded
     def create_tensor_pointer_load(
         self, pointer: BlockPointer, checked: Any, padding: Any, *policy: Any
     ) -> Value:
-        """What a block pointer points to."""
+        """The values of the block that a block pointer points to."""
         return self.load_block(pointer, pointer.offsets, padding, tuple(checked))
 
+    @not_recorded
     def create_tensor_pointer_store(
         self, pointer: BlockPointer, value: Value, checked: Any, *policy: Any
     ) -> None:
@@ -189,7 +192,7 @@ def driver_names() -> tuple[str, str]:
 
 
 def target_info() -> Any:
-    """What a kernel asks for its target; None in a release without."""
+    """The function by which a kernel queries its target; None in a release without one."""
     return getattr(tl, "target_info", None)
 
 
@@ -199,7 +202,7 @@ def target_info() -> Any:
 def specialize(
     kernel: Any, backend: Any, arguments: dict[str, Any], options: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[Any, Any], dict[Any, Any]]:
-    """What Triton compiles for these arguments: options, types, constants and attributes such as alignment.
+    """The specialization for these arguments: options, types, constants, and attributes such as alignment.
 
     An option of another backend's compiler is left out.
     """

@@ -1,4 +1,4 @@
-"""What stands around a kernel: autotuning, heuristics, and how the arguments of a launch are bound.
+"""Wrappers of a kernel: autotuning and heuristics; and the binding of a launch's arguments.
 
 Triton times the configs of an autotuned kernel on the GPU. Here nothing can be timed, so the first config
 that its own pruning leaves is taken, and that is said once per kernel: a warning of the logger "triton_viz"
@@ -19,6 +19,8 @@ from weakref import WeakKeyDictionary
 from triton.backends import backends
 from triton.runtime.autotuner import Autotuner, Config, Heuristics
 
+from triton_viz.dsls.base import Call
+from triton_viz.dsls.triton import compat
 from triton_viz.errors import UnsupportedError
 
 _log = logging.getLogger("triton_viz")
@@ -28,17 +30,12 @@ _choices: WeakKeyDictionary[Any, dict[tuple, Config]] = WeakKeyDictionary()
 
 
 @dataclasses.dataclass(frozen=True)
-class Call:
-    """A launch with every wrapper resolved: what to run, and with what."""
+class TritonCall(Call):
+    """A launch with every wrapper resolved; `kernel` is the one inside the wrappers."""
 
-    fn: Callable
-    """The plain Python function of the kernel."""
-    arguments: dict[str, Any]
-    """Every parameter's value, in the order of the parameters. A grid function is called with this."""
-    options: dict[str, Any]
-    """What the launch or the config says to the compiler, such as num_warps."""
-    kernel: Any = None
-    """The kernel itself, without wrappers, which remembers its source."""
+    def source(self) -> tuple[Sequence[str], int]:
+        """The kernel's lines when it was decorated, and the line number of the first one in its file."""
+        return super().source() if self.kernel is None else compat.source_of(self.kernel)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Unwrapped:
         """The plain Python function of the kernel."""
         return self.kernel.fn
 
-    def resolve(self, args: Sequence[Any], kwargs: Mapping[str, Any], grid: Any = None) -> Call:
+    def resolve(self, args: Sequence[Any], kwargs: Mapping[str, Any], grid: Any = None) -> TritonCall:
         """Decide what the wrappers decide for this launch, and run their hooks, as Triton does before it."""
         # Triton hands these on by name like any argument, so a heuristic or a hook may look at them.
         named = {"grid": grid, "warmup": False, **kwargs}
@@ -65,7 +62,14 @@ class Unwrapped:
             hook(*args, **named)
         arguments = bind(self.fn, args, named)
         options = {name: value for name, value in named.items() if name not in arguments}
-        return Call(self.fn, arguments, options, self.kernel)
+        return TritonCall(self.fn, arguments, options, self.kernel)
+
+
+def bind_launch(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> TritonCall | None:
+    """`DSL.bind`: resolve a launch of a kernel; None for a warm-up, which runs nothing."""
+    if kwargs.pop("warmup", False):
+        return None
+    return (kernel if isinstance(kernel, Unwrapped) else unwrap(kernel)).resolve(args, kwargs, grid)
 
 
 def unwrap(kernel: Any) -> Unwrapped:
@@ -182,7 +186,7 @@ def bind(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[st
 def _mistake(
     signature: inspect.Signature, args: Sequence[Any], given: Mapping[str, Any], error: TypeError
 ) -> str:
-    """What is wrong with arguments that could not be bound."""
+    """A message that says why arguments could not be bound."""
     names = list(signature.parameters)
     if len(args) > len(names):
         return f"it takes {len(names)} arguments, and the launch gives {len(args)} by position"

@@ -1,0 +1,32 @@
+// A program with many ops comes in several answers. This fetches the next ones, each of them once.
+
+import type { ProgramData } from "./payloads";
+
+/** Fetches the answer of a program that begins with its op number `first`. */
+export type Fetch = (of: ProgramData, first: number) => Promise<ProgramData>;
+
+/**
+ * A function that appends the next ops to a program, and says whether there were any. Keys come faster than
+ * answers: a caller that asks while an answer is on its way waits for that one.
+ */
+export function pager(fetch: Fetch): (of: ProgramData) => Promise<boolean> {
+  const pending = new WeakMap<ProgramData, Promise<boolean>>();
+
+  async function append(of: ProgramData): Promise<boolean> {
+    const next = await fetch(of, of.visualization_data.length);
+    // Paths are numbered in each answer by itself.
+    const shift = of.paths.length;
+    of.paths.push(...next.paths);
+    of.visualization_data.push(...next.visualization_data.map((op) => ({ ...op, path: op.path + shift })));
+    return next.visualization_data.length > 0;
+  }
+
+  return (of) => {
+    const waiting = pending.get(of);
+    if (waiting) return waiting;
+    if (of.visualization_data.length >= of.total) return Promise.resolve(false);
+    const asked = append(of).finally(() => pending.delete(of));
+    pending.set(of, asked);
+    return asked;
+  };
+}

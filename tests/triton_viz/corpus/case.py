@@ -1,0 +1,83 @@
+"""A case of the corpus: a kernel, what it is launched with, and what must come out."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from tests.triton_viz.corpus.features import Feature
+
+Arguments = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A kernel with arguments, a grid, and an oracle that knows nothing of Triton."""
+
+    name: str
+    kernel: Any
+    """A plain @triton.jit function."""
+    arguments: Callable[[torch.Generator], Arguments]
+    """Fresh arguments by name. What begins with an underscore is not passed to the kernel: it is memory
+    that the kernel reaches in another way, or something the oracle wants to know."""
+    grid: Any
+    expected: Callable[[Arguments], Mapping[str, torch.Tensor]]
+    """What tensors hold afterwards, from the arguments before. Tensors it does not name stay as they were."""
+    rtol: float = 0.0
+    atol: float = 0.0
+    """Zero for both means equal."""
+    reorders: bool = False
+    """Sums floats in an order that is the machine's choice: two runs agree to tolerance only."""
+    scratch: tuple[str, ...] = ()
+    """Tensors whose contents afterwards are not compared."""
+    needs: Feature | None = None
+    """What a release of Triton may lack."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether this release of Triton has what the kernel needs."""
+        return self.needs is None or self.needs.present
+
+    def fresh(self) -> Arguments:
+        """The arguments, always the same values in new memory."""
+        return self.arguments(torch.Generator().manual_seed(len(self.name)))
+
+
+def launched_with(arguments: Arguments) -> Arguments:
+    """What of a case's arguments the kernel is launched with."""
+    return {name: value for name, value in arguments.items() if not name.startswith("_")}
+
+
+def tensors_of(arguments: Arguments) -> dict[str, torch.Tensor]:
+    """The tensors among the arguments by name, those in tuples as `name.0`, `name.1`."""
+    found: dict[str, torch.Tensor] = {}
+    for name, value in arguments.items():
+        if isinstance(value, torch.Tensor):
+            found[name] = value
+        elif isinstance(value, tuple):
+            found |= tensors_of({f"{name}.{n}": item for n, item in enumerate(value)})
+    return found
+
+
+def normal(generator: torch.Generator, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Normally distributed values."""
+    return torch.randn(*shape, generator=generator).to(dtype)
+
+
+def integers(
+    generator: torch.Generator, low: int, high: int, *shape: int, dtype: torch.dtype = torch.int32
+) -> torch.Tensor:
+    """Evenly distributed integers, from low to below high."""
+    return torch.randint(low, high, shape, generator=generator).to(dtype)
+
+
+def per_program(function: Callable[..., int], *names: str) -> Callable[[Arguments], dict[str, torch.Tensor]]:
+    """An oracle in plain Python: what each program, given its values, writes to `out`."""
+
+    def expected(a: Arguments) -> dict[str, torch.Tensor]:
+        columns = [a[name].tolist() for name in names]
+        rows = [function(pid, *values) for pid, values in enumerate(zip(*columns, strict=True))]
+        return {"out": torch.tensor(rows, dtype=a["out"].dtype).reshape(a["out"].shape)}
+
+    return expected

@@ -1,0 +1,92 @@
+"""The sanitizer finds reads of elements that were never written, if it is asked to."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.triton_viz.helpers import sanitizer_kernels as kernels
+from tests.triton_viz.helpers.watching import issues_in
+from triton_viz.clients import Sanitizer
+
+pytestmark = pytest.mark.usefixtures("no_launches")
+
+
+def zeros(*shape: int) -> torch.Tensor:
+    return torch.zeros(shape, dtype=torch.int32)
+
+
+def unwritten(kernel: Any, *args: Any, grid: tuple[int, ...] = (3,)) -> list[tuple[Any, ...]]:
+    issues = issues_in(kernel, grid, *args, client=Sanitizer(initcheck=True), BLOCK=4)
+    return [(issue.kind, issue.tensor, issue.program, issue.index) for issue in issues]
+
+
+@pytest.fixture
+def watcher() -> Sanitizer:
+    """An object that watches what is created."""
+    return Sanitizer(initcheck=True)
+
+
+@pytest.mark.usefixtures("watcher", "way")
+def test_what_nobody_wrote_is_not_to_be_read():
+    found = unwritten(kernels.copy, torch.empty(10, dtype=torch.int32), zeros(10), 10)
+    assert found == [("uninitialized", "x", (0, 0, 0), (0,))]
+    x = torch.empty(10, dtype=torch.int32)
+    assert unwritten(kernels.copy, torch.arange(10).int(), x, 10) == []
+    assert unwritten(kernels.copy, x, zeros(10), 10) == []
+
+
+@pytest.mark.usefixtures("watcher")
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.fill_(3),
+        lambda x: x.copy_(torch.arange(10)),
+        lambda x: x.__setitem__(slice(None), 3),
+        lambda x: torch.add(torch.arange(10).int(), 1, out=x),
+        lambda x: x.numpy().__setitem__(slice(None), 7),
+        lambda x: x.view(2, 5).zero_(),
+        lambda x: x.data.zero_(),
+    ],
+)
+def test_what_was_written_in_any_way_may_be_read(write: Any):
+    x = torch.empty(10, dtype=torch.int32)
+    write(x)
+    assert unwritten(kernels.copy, x, zeros(10), 10) == []
+
+
+@pytest.mark.usefixtures("watcher")
+def test_what_was_written_in_part_is_told_apart():
+    x = torch.empty(10, dtype=torch.int32)
+    issues_in(kernels.copy, (2,), torch.arange(10).int(), x, 6, client=Sanitizer(initcheck=True), BLOCK=4)
+    assert unwritten(kernels.copy, x, zeros(10), 10) == [("uninitialized", "x", (1, 0, 0), (6,))]
+    assert unwritten(kernels.adds_one, torch.empty(10, dtype=torch.int32), 10) == [
+        ("uninitialized", "x", (0, 0, 0), (0,))
+    ]
+    z = torch.empty(10, dtype=torch.int32)
+    z[:5] = 1
+    assert unwritten(kernels.copy, z, zeros(10), 10) == [("uninitialized", "x", (1, 0, 0), (5,))]
+    y = torch.empty(10, dtype=torch.int32)
+    y.numpy()[:8] = 1
+    assert unwritten(kernels.copy, y, zeros(10), 10) == [("uninitialized", "x", (2, 0, 0), (8,))]
+
+
+@pytest.mark.usefixtures("watcher")
+def test_bytes_that_look_like_nothing_are_something():
+    x = torch.empty(256, dtype=torch.uint8)
+    x.numpy()[:] = np.arange(256)
+    out = torch.zeros(256, dtype=torch.uint8)
+    assert unwritten(kernels.copy, x, out, 256, grid=(64,)) == []
+
+
+@pytest.mark.usefixtures("watcher")
+def test_a_view_of_empty_memory_is_empty():
+    for x in (torch.empty(4, 3).T, torch.nn.Parameter(torch.empty(12)), torch.empty(12).detach()):
+        found = unwritten(kernels.copy, x, torch.zeros(12), 12)
+        assert found == [("uninitialized", "x", (0, 0, 0), (0,) * x.ndim)]
+    whole = torch.empty(12)
+    (issue,) = issues_in(
+        kernels.copy, (2,), whole[:6], whole[6:], 6, client=Sanitizer(initcheck=True), BLOCK=4
+    )
+    assert "In all, 6 elements of 2 programs" in issue.message

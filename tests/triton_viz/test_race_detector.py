@@ -1,0 +1,292 @@
+"""The race detector: every race of the catalogue with its lines and programs, and no false alarm."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from liger_kernel import ops
+
+import triton_viz
+from tests.programs import ROOT, run_python
+from tests.triton_viz import corpus
+from tests.triton_viz.catalogue import ENTRIES, RACES
+from tests.triton_viz.catalogue.entry import Entry, given
+from tests.triton_viz.corpus.case import Case, launched_with
+from tests.triton_viz.corpus.features import OLD_NAMES_ARE_FINE
+from triton_viz.clients import RaceDetector, report
+from triton_viz.clients.race_detector import race_detector as detector
+from triton_viz.core.data import Issue
+
+
+def issues_of(kernel: Any, grid: Any, arguments: dict[str, Any]) -> list[Issue]:
+    triton_viz.trace("race_detector")(kernel)[grid](**arguments)
+    return [record for record in triton_viz.launches[-1].records if isinstance(record, Issue)]
+
+
+def races_of(entry: Entry) -> list[Issue]:
+    arguments = entry.arguments()
+    return issues_of(entry.kernel, entry.grid, given(arguments))
+
+
+def named(name: str) -> Entry:
+    return next(entry for entry in ENTRIES if entry.name == name)
+
+
+def by_name(entries: list[Any]) -> Any:
+    return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.name)
+
+
+RACING = [entry for entry in ENTRIES if entry.bug and entry.bug.kind in RACES]
+
+
+def assert_found(entry: Entry, found: list[Issue]) -> None:
+    assert entry.bug
+    lines = {path[-1].line for issue in found for path in (issue.call_path, issue.other_path)}
+    assert lines == entry.lines
+    for issue in found:
+        assert (issue.kind, issue.verdict) == (entry.bug.kind, "violation")
+        assert issue.tensor == entry.bug.tensor
+        programs = {issue.program, *issue.others}
+        assert len(programs) == 2
+        assert programs <= set(entry.bug.programs)
+        assert issue.suggestion
+
+
+@by_name(RACING)
+def test_a_race_is_found_with_its_lines_and_programs(entry: Entry):
+    assert_found(entry, races_of(entry))
+
+
+@by_name(RACING)
+def test_a_race_is_found_one_program_at_a_time_too(entry: Entry, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(triton_viz.config, "vectorized", False)
+    assert_found(entry, races_of(entry))
+
+
+@by_name([entry for entry in ENTRIES if not entry.bug])
+def test_a_look_alike_has_no_race(entry: Entry):
+    assert races_of(entry) == []
+
+
+@by_name([case for n, case in enumerate(corpus.CASES) if n % 9 == 0 and case.runs] + corpus.atomics.CASES)
+@OLD_NAMES_ARE_FINE
+def test_a_kernel_that_is_right_has_no_race(entry: Case):
+    """Some of the corpus, and all of its locks and atomics. Some store one value from many programs."""
+    arguments = entry.fresh()
+    found = issues_of(entry.kernel, entry.grid, launched_with(arguments))
+    assert {issue.kind for issue in found} <= {"benign race"}
+
+
+def grown(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0)).requires_grad_()
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda: ops.LigerRMSNormFunction.apply(grown(6, 40), grown(40), 1e-6),
+        lambda: ops.LigerLayerNormFunction.apply(grown(6, 40), grown(40), grown(40), 1e-6),
+        lambda: ops.LigerSiLUMulFunction.apply(grown(5, 33), grown(5, 33)),
+        lambda: ops.LigerSoftmaxFunction.apply(grown(4, 100)),
+        lambda: ops.LigerCrossEntropyFunction.apply(grown(7, 50), torch.arange(7), None, -100)[0],
+    ],
+    ids=["rms_norm", "layer_norm", "silu_mul", "softmax", "cross_entropy"],
+)
+def test_kernels_of_a_library_have_no_race_forwards_and_backwards(op: Any):
+    triton_viz.clear()
+    with triton_viz.trace("race_detector"):
+        op().sum().backward()
+    assert len(triton_viz.launches) >= 1
+    assert report.violations(triton_viz.launches) == []
+
+
+@triton.jit
+def rows(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
+
+
+@triton.jit
+def rows_but_the_last(x, out, n, BLOCK: tl.constexpr):
+    """The very last program writes to the first element too."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at % (n - 1), tl.load(x + at, mask=at < n) + 1, mask=at < n)
+
+
+def test_one_shared_element_among_a_hundred_thousand_programs_is_found():
+    n = 100_000 * 4
+    arguments = {"x": torch.arange(n).float(), "out": torch.zeros(n), "n": n, "BLOCK": 4}
+    assert issues_of(rows, (n // 4,), arguments) == []
+    (issue,) = issues_of(rows_but_the_last, (n // 4,), arguments)
+    assert (issue.index, issue.program, issue.others) == ((0,), (0, 0, 0), ((n // 4 - 1, 0, 0),))
+
+
+@pytest.mark.parametrize("name", ["scatter_to_one_row_twice", "views_that_overlap", "byte_of_a_word"])
+def test_touches_that_do_not_fit_are_folded_and_races_found_all_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(detector, "KEPT", 0)
+    monkeypatch.setattr(triton_viz.config, "vectorized", False)  # so that there are many chunks to fold
+    assert_found(named(name), races_of(named(name)))
+
+
+def test_what_does_not_fit_where_programs_wait_is_undecided(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(detector, "KEPT_WITH_ORDER", 0)
+    found = races_of(named("under_a_lock"))
+    assert found
+    for issue in found:
+        assert issue.verdict == "undecided"
+        assert "try a smaller grid" in issue.message
+    assert report.violations(triton_viz.launches[-1]) == []
+
+
+@triton.jit
+def as_bfloat(out, BLOCK: tl.constexpr, SAME: tl.constexpr):
+    v = 1.0 if SAME else 1.0 + 0.125 * tl.program_id(0)
+    tl.store(out + tl.arange(0, BLOCK), tl.zeros([BLOCK], tl.float32) + v)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float8_e5m2, torch.int8]
+)
+@pytest.mark.parametrize("same", [True, False])
+def test_stores_of_one_value_are_told_from_stores_of_several_in_every_type(dtype: torch.dtype, same: bool):
+    out = torch.zeros(8, dtype=dtype)
+    found = issues_of(as_bfloat, (9,), {"out": out, "BLOCK": 8, "SAME": same})
+    assert [issue.kind for issue in found] == ["benign race" if same else "race"]
+
+
+@triton.jit
+def through_a_table(table, BLOCK: tl.constexpr):
+    """Each element of a block goes to a tensor of its own, all programs to the same ones."""
+    at = tl.arange(0, BLOCK)
+    where = tl.load(table + at).to(tl.pointer_type(tl.int32))
+    tl.store(where, tl.program_id(0))
+
+
+def test_tensors_behind_pointers_are_looked_at():
+    targets = [torch.zeros(1, dtype=torch.int32) for _ in range(4)]
+    table = torch.tensor([t.data_ptr() for t in targets])
+    (issue,) = issues_of(through_a_table, (3,), {"table": table, "BLOCK": 4})
+    assert issue.tensor.startswith("*table[")
+    assert issue.kind == "race"
+
+
+def test_the_message_names_all_that_share_the_memory():
+    (issue, *_) = races_of(named("views_that_overlap"))
+    assert "x[" in issue.message
+    assert "out[" in issue.message
+    assert "nothing says who comes first" in issue.message
+
+
+def test_a_race_in_a_discarded_chunk_is_counted_once():
+    """Spin locks make programs run again, one by one."""
+    client = RaceDetector()
+    arguments = named("under_two_locks").arguments()
+    triton_viz.trace(client)(named("under_two_locks").kernel)[(4,)](**given(arguments))
+    assert client.finalize() is client.finalize()
+    lines = [(i.call_path[-1].line, i.other_path[-1].line) for i in client.finalize()]
+    assert len(lines) == len(set(lines))
+
+
+def test_several_threads_find_the_same(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(triton_viz.config, "num_sms", 3)
+    entry = named("store_without_program_id")
+    assert_found(entry, races_of(entry))
+
+
+# --- reports ---
+
+
+@pytest.fixture
+def racing_launch() -> Any:
+    races_of(named("sum_by_load_and_store"))
+    return triton_viz.launches[-1]
+
+
+def test_the_report_shows_both_lines_and_what_to_try(racing_launch: Any, capsys: pytest.CaptureFixture[str]):
+    report.print_issues(racing_launch)
+    said = capsys.readouterr().err
+    assert "race in kernel sum_by_load_and_store" in said
+    assert "before = tl.load(out)" in said
+    assert "tl.store(out, before + mine)" in said
+    assert "tl.atomic_add" in said
+
+
+def test_json_says_what_the_records_say(racing_launch: Any):
+    stored = json.loads(report.issues_as_json(racing_launch))
+    records = [record for record in racing_launch.records if isinstance(record, Issue)]
+    assert len(stored) == len(records) == 2
+    for plain, issue in zip(stored, records, strict=True):
+        assert plain["message"] == issue.message
+        assert (tuple(plain["program"]), plain["tensor"]) == (issue.program, "out")
+        assert plain["path"][-1]["line"] == issue.call_path[-1].line
+        assert plain["level"] == "error"
+
+
+def test_sarif_has_what_the_standard_requires(racing_launch: Any):
+    log = json.loads(report.issues_as_sarif(racing_launch, tool="triton-race-detector"))
+    assert log["version"] == "2.1.0"
+    assert log["$schema"].endswith("sarif-2.1.0.json")
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "triton-race-detector"
+    assert len(run["results"]) == 2
+    for result in run["results"]:
+        assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note", "none")
+        assert result["message"]["text"]
+        for location in [*result["locations"], *result["relatedLocations"]]:
+            physical = location["physicalLocation"]
+            assert physical["region"]["startLine"] in named("sum_by_load_and_store").lines
+            assert physical["artifactLocation"]["uri"].endswith("tests/triton_viz/catalogue/races.py")
+            assert "\\" not in physical["artifactLocation"]["uri"]
+
+
+def test_sarif_of_nothing_is_a_run_without_results():
+    (run,) = json.loads(report.issues_as_sarif([]))["runs"]
+    assert run["results"] == []
+
+
+PROGRAM = """
+import sys
+import torch, triton, triton.language as tl
+
+@triton.jit
+def add(out, BY: tl.constexpr):
+    if BY == 1:
+        tl.store(out, tl.load(out) + 1)
+    else:
+        tl.atomic_add(out, 1)
+
+out = torch.zeros(1, dtype=torch.int32)
+add[(4,)](out, BY=int(sys.argv[1]))
+print("out is", out.item())
+"""
+
+
+@pytest.mark.parametrize("as_module", [False, True])
+@pytest.mark.parametrize(("by", "code"), [("1", 1), ("2", 0)])
+def test_the_command_runs_an_unchanged_program_and_fails_if_it_races(
+    tmp_path: Path, by: str, code: int, as_module: bool
+):
+    (tmp_path / "adds.py").write_text(PROGRAM)
+    program = ["-m", "adds"] if as_module else ["adds.py"]
+    command = [
+        "-m",
+        "triton_viz.clients.race_detector.race_detector_command",
+        "--sarif",
+        "found.sarif",
+        *program,
+        by,
+    ]
+    done = run_python(*command, cwd=tmp_path, fails=bool(code), environment={"PYTHONPATH": str(ROOT)})
+    assert done.returncode == code
+    assert "out is" in done.stdout
+    assert ("race in kernel add" in done.stderr) == bool(code)
+    (run,) = json.loads((tmp_path / "found.sarif").read_text())["runs"]
+    assert bool(run["results"]) == bool(code)

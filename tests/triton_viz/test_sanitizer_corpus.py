@@ -1,0 +1,45 @@
+"""Kernels that are right: the sanitizer finds nothing in them, and they leave the same bits as without it."""
+
+import pytest
+
+import triton_viz
+from tests.triton_viz.corpus import CASES
+from tests.triton_viz.corpus.case import Arguments, Case, launched_with
+from tests.triton_viz.corpus.checking import check_agreement
+from tests.triton_viz.corpus.features import OLD_NAMES_ARE_FINE
+from triton_viz.core.data import Issue
+
+pytestmark = [
+    pytest.mark.usefixtures("no_launches"),
+    OLD_NAMES_ARE_FINE,
+]
+
+RUN = [case for case in CASES if case.runs]
+WAYS = {"concrete": ("sanitizer", "concrete"), "threads": ("num_sms", 4), "alone": ("vectorized", False)}
+
+
+def launched(case: Case, client: str | tuple[str, ...]) -> Arguments:
+    """The arguments of a case as its kernel leaves them."""
+    arguments = case.fresh()
+    triton_viz.trace(client)(case.kernel)[case.grid](**launched_with(arguments))
+    return arguments
+
+
+def check(case: Case) -> None:
+    """Raise unless a sanitizer makes no difference."""
+    arguments = launched(case, "sanitizer")
+    assert [r for r in triton_viz.launches[-1].records if isinstance(r, Issue)] == []
+    check_agreement(case, arguments, launched(case, ()))
+
+
+@pytest.mark.parametrize("case", RUN[::6], ids=lambda case: case.name)
+def test_nothing_is_found_in_a_kernel_that_is_right(case: Case):
+    check(case)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", RUN[2::24], ids=lambda case: case.name)
+def test_nothing_is_found_however_it_runs(case: Case, way: str, monkeypatch: pytest.MonkeyPatch):
+    name, value = WAYS[way]
+    monkeypatch.setattr(triton_viz.config, name, value)
+    check(case)

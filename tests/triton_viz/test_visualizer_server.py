@@ -1,0 +1,107 @@
+"""The page's server: where it listens, how it ends, and what its command needs."""
+
+import contextlib
+import json
+import socket
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+
+import triton_viz
+from examples import vector_add
+from triton_viz.visualizer import interface, visualizer_command
+from triton_viz.visualizer.interface import create_app
+
+pytestmark = pytest.mark.usefixtures("no_launches")
+
+
+def test_launch_serves_on_loopback_from_a_thread(capsys: pytest.CaptureFixture[str]):
+    vector_add.run()
+    address = triton_viz.launch(port=0, block=False, open_browser=False)
+    assert address.startswith("http://127.0.0.1:")
+    assert address in capsys.readouterr().out
+    with urllib.request.urlopen(address + "api/launches", timeout=10) as answer:
+        assert len(json.load(answer)["launches"]) == 1
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        assert b"<html" in answer.read().lower()
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(address + "absent.js", timeout=10)
+
+
+def test_without_a_port_a_free_one_is_taken(monkeypatch: pytest.MonkeyPatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        usual = taken.getsockname()[1]
+        monkeypatch.setattr("triton_viz.visualizer.interface.USUAL_PORT", usual)
+        address = triton_viz.launch(block=False, open_browser=False)
+    assert address != f"http://127.0.0.1:{usual}/"
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        assert answer.status == 200
+
+
+def test_a_taken_port_is_refused_politely():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"port {port} is taken: choose another, or 0"):
+            triton_viz.launch(port=port, block=False, open_browser=False)
+
+
+def test_a_shared_page_is_only_for_those_who_have_the_link():
+    vector_add.run()
+    with create_app(token="secret").test_client() as api:
+        refused = api.get("/api/launches")
+        assert (refused.status_code, "open the whole link" in refused.get_json()["error"]) == (403, True)
+        assert api.get("/api/launches?token=wrong").status_code == 403
+        with contextlib.closing(api.get("/?token=secret")) as page:
+            assert page.status_code == 200
+        assert api.get("/api/launches", headers={"Host": "elsewhere:8000"}).status_code == 403
+        assert api.get("/api/launches").status_code == 200  # the page has a cookie now
+
+
+def test_only_a_shared_page_listens_beyond_this_machine():
+    for share, host in ((False, "127.0.0.1"), (True, "0.0.0.0")):
+        server = interface.PageServer(0, share)
+        assert server._server.effective_host == host
+        assert ("token=" in server.address) == share
+        server.stop()
+        server.run()
+
+
+def test_a_server_can_be_stopped_again_and_after_its_end():
+    server = interface.PageServer(0)
+    server.stop()
+    server.stop()
+    server.run()
+    server.stop()
+
+
+def test_a_server_that_ends_while_it_is_told_to_does_so_in_order():
+    server = interface.PageServer(0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    trigger = server._server.trigger
+    wake = trigger._physical_pull
+
+    def late() -> None:
+        wake()  # as a request that was just answered does
+        thread.join(0.3)
+        wake()
+
+    trigger._physical_pull = late
+    server.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["absent.tvz", "--no-browser"], ["--tape", "absent.log", "--no-browser"]]
+)
+def test_the_command_says_what_it_needs(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    try:
+        status = visualizer_command.main(arguments)
+    except SystemExit as exit:
+        status = exit.code
+    assert status == (1 if arguments else 2)
+    said = capsys.readouterr().err
+    assert ("absent" in said) if arguments else ("give a trace file, or --tape LOG" in said)

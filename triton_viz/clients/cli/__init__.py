@@ -1,0 +1,1 @@
+"""Code that the clients' commands share: running a script under a client, and writing reports."""

@@ -1,0 +1,260 @@
+"""The profiler's report: plain data, in a launch's records and as JSON.
+
+Bytes are of all programs of the grid. *Distinct* bytes count an element once however often it is touched.
+"""
+
+import msgspec
+
+from triton_viz.core.data import Program, Record, Site
+
+
+class SiteTraffic(msgspec.Struct, frozen=True, kw_only=True):
+    """Accesses of one line to one tensor."""
+
+    site: tuple[Site, ...]
+    """The kernel's line first, then those of the functions it called."""
+    kind: str
+    """load, store or atomic."""
+    tensor: str
+    dtype: str
+    block: tuple[int, ...]
+    """The shape of what one program accesses at a time."""
+    steps: tuple[int, ...] | None
+    """From one element of the block to the next along each axis, in elements; None if that varies."""
+    elements: int
+    """Those that were touched."""
+    masked_off: int
+    bytes: int
+    error: float
+    """By how much `bytes` may be off, relative to it, in 95 of 100 samples; 0 if all programs ran."""
+    mask_waste: float
+    """The share of all elements that was masked off."""
+    most_used: tuple[int, ...]
+    """Along each axis, the most elements that any program used."""
+    requests: int
+    """Accesses of 32 elements, one for each thread of a warp, that touched anything."""
+    sectors: int
+    """The sectors of 32 bytes that these requests needed."""
+    sectors_per_request: float
+    coalescing: float
+    """The sectors needed if elements were packed, over those that were: 1 is best."""
+    distinct_bytes: int
+    distinct_in_programs: int
+    """The distinct bytes of each program, summed."""
+    repeats_in_program: float
+    """How often a program touches an element, on average: 1 is best."""
+    repeats_across: float
+    """How many programs touch an element, on average."""
+    exact: bool
+    """Whether all of these were counted. If not, the distinct bytes are an estimate."""
+
+
+class TensorTraffic(msgspec.Struct, frozen=True, kw_only=True):
+    """Accesses of the whole kernel to one tensor."""
+
+    tensor: str
+    shape: tuple[int, ...]
+    dtype: str
+    loaded: int
+    stored: int
+    atomics: int
+    """Bytes, like the two before."""
+    distinct_loaded: int
+    distinct_stored: int
+    """By stores and atomics."""
+    repeats_in_program: float
+    """How often a program loads an element, on average, from wherever it does."""
+    repeats_across: float
+    """How many programs load an element, on average."""
+    exact: bool
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """The arithmetic of one line."""
+
+    site: tuple[Site, ...]
+    unit: str
+    """dot for products of tiles, which have units of their own on a GPU, or vector."""
+    precision: str
+    flops: int
+
+
+class Loop(msgspec.Struct, frozen=True, kw_only=True):
+    """A loop of the kernel."""
+
+    file: str
+    line: int
+    kind: str
+    """range, static_range or while."""
+    unrolled: bool
+    trips_least: float
+    """How often round, each time a program comes to it: the program with the fewest."""
+    trips_most: float
+    trips_total: int
+    """Of all programs together."""
+
+
+class Balance(msgspec.Struct, frozen=True, kw_only=True):
+    """How evenly something is spread over the programs."""
+
+    of: str
+    """bytes or flops."""
+    least: int
+    median: float
+    most: int
+    mean: float
+    imbalance: float
+    """The most over the mean: 1 is best."""
+    heaviest: tuple[Program, ...]
+    """The programs with the most, at most three."""
+    lightest: Program
+
+
+class Contention(msgspec.Struct, frozen=True, kw_only=True):
+    """How atomics of a tensor meet at one element."""
+
+    tensor: str
+    updates: int
+    elements: int
+    """The different elements that were updated."""
+    hottest: tuple[int, ...] | int
+    """The element that was updated most: its index, or its distance from the first if it has none."""
+    hits: int
+    """How often."""
+    mean: float
+    """How often an element was updated, on average."""
+
+
+class Roofline(msgspec.Struct, frozen=True, kw_only=True):
+    """Lower bounds of the run time on a device."""
+
+    device: str
+    flops: int
+    least_bytes: int
+    """If every element came from memory once, and stayed in a cache."""
+    most_bytes: int
+    """If every sector that a request needs came from memory each time."""
+    memory_bytes: int
+    """What is likely to come from memory: the least if that fits the device's cache, else what programs
+    need each for itself."""
+    intensity: float
+    """Flops for each of these bytes."""
+    ridge: float
+    """The intensity from which on the device computes for longer than it loads."""
+    bound: str
+    """memory or compute."""
+    seconds: float
+    """No run is faster than this."""
+    attainable: float
+    """Flops per second at that time."""
+
+
+class CompiledLine(msgspec.Struct, frozen=True, kw_only=True):
+    """Compiled instructions of one line of source."""
+
+    file: str
+    line: int
+    ptx: tuple[str, ...]
+    """The target's instructions, in the assembly language that `Compiled.language` names."""
+    ttgir: tuple[str, ...]
+    widths: tuple[int, ...]
+    """The bytes that one thread moves with each of its accesses to global memory."""
+
+
+class Compiled(msgspec.Struct, frozen=True, kw_only=True):
+    """The compiled kernel, for a GPU that need not be present."""
+
+    target: str
+    """The target, such as cuda:90 or hip:gfx942."""
+    language: str = "ptx"
+    """The assembly language of the target: ptx or amdgcn."""
+    error: str = ""
+    """Why the kernel does not compile for the target; empty if it does."""
+    registers: int | None
+    """For each thread; None if the compiler does not say."""
+    spills: int | None
+    """Bytes for each thread that did not fit into registers."""
+    shared: int | None
+    """Bytes of shared memory for each program."""
+    warps: int | None
+    lines: tuple[CompiledLine, ...]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to change."""
+
+    kind: str
+    """mask, coalescing, alignment, reread, sharing, overwrite, loop, balance, contention, grid, registers,
+    or vector width."""
+    message: str
+    """The observation."""
+    change: str
+    """The suggested change."""
+    cost: float
+    """A guess at the share of the kernel's time that is at stake, to sort by."""
+    file: str = ""
+    line: int = 0
+    tensor: str = ""
+
+
+class KernelReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of one kernel."""
+
+    kernel: str
+    file: str
+    line: int
+    grid: Program
+    programs: int
+    ran: int
+    """How many of them ran; fewer if they were sampled."""
+    skipped: tuple[str, ...]
+    """loads or stores that were only noted: then what depends on loaded values is not to be trusted."""
+    loaded: int
+    stored: int
+    loaded_error: float
+    stored_error: float
+    flops: int
+    flops_error: float
+    integer_ops: int
+    sites: tuple[SiteTraffic, ...]
+    tensors: tuple[TensorTraffic, ...]
+    work: tuple[Work, ...]
+    loops: tuple[Loop, ...]
+    balance: tuple[Balance, ...]
+    contention: tuple[Contention, ...]
+    roofline: Roofline
+    compiled: Compiled | None
+    findings: tuple[Finding, ...]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """All launches that a profiler saw, oldest first."""
+
+    launches: tuple[KernelReport, ...]
+
+    def to_json(self) -> str:
+        """As JSON, each field by its name."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Report":
+        """Parse the output of `to_json`."""
+        return msgspec.json.decode(text, type=cls)
+
+
+class SiteProfile(Record, frozen=True, tag=True, kw_only=True):
+    """Profile of one line and one tensor, over all programs."""
+
+    traffic: SiteTraffic
+
+
+class KernelProfile(Record, frozen=True, tag=True, kw_only=True):
+    """Profile of a launch. Its lines are in records of their own."""
+
+    report: KernelReport
+
+
+class Advice(Record, frozen=True, tag=True, kw_only=True):
+    """Something that would make the kernel faster."""
+
+    finding: Finding

@@ -1,0 +1,103 @@
+"""The builder: the ops that `nki.language` and `nki.isa` are made of. Its methods are what clients hear of.
+
+Values have one lane: programs run one after the other.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triton_viz.dsls.nki.dtypes import cast
+from triton_viz.dsls.nki.functions import FUNCTIONS, REDUCTIONS, identity_of
+from triton_viz.dsls.nki.tensor import Tensor, as_value
+from triton_viz.executor.value import Value
+
+
+class Builder:
+    """Executes ops. Which elements of a tensor are undefined is its caller's business."""
+
+    # --- engines ---
+
+    def instruction(
+        self,
+        name: str,
+        engine: str,
+        number: int,
+        reads: tuple[Tensor, ...],
+        writes: tuple[Tensor, ...],
+        seconds: float,
+    ) -> None:
+        """An engine begins an instruction; the ops that follow are what it does."""
+
+    # --- HBM ---
+
+    def load(self, source: Tensor, mask: np.ndarray | None) -> Value:
+        """The elements of a part of a tensor in HBM."""
+        values, _ = source.read(mask)
+        return as_value(np.array(values), source.dtype)
+
+    def store(self, target: Tensor, values: Value, mask: np.ndarray | None) -> None:
+        """Put values into a part of a tensor in HBM."""
+        target.write(values.data[0], None, mask)
+
+    def atomic(self, target: Tensor, values: Value, mask: np.ndarray | None, operation: str) -> Value:
+        """Combine values with a part of a tensor in HBM, also where several go to one element."""
+        before, _ = target.read(mask)
+        before = np.array(before)
+        keep = target.checked(mask)
+        added = np.broadcast_to(cast(values.data[0], target.dtype), target.shape)
+        if target.picked is None:
+            at: Any = ... if keep is None else np.broadcast_to(keep, target.shape)
+            target.array[at] = (before + added)[at]
+        else:
+            keep = np.ones(target.shape, bool) if keep is None else keep
+            positions = tuple(np.broadcast_to(c, target.shape)[keep] for c in target.picked.coordinates)
+            np.add.at(target.array, positions, added[keep])
+        return as_value(before, target.dtype)
+
+    # --- between memories on the chip ---
+
+    def transfer(self, values: Value, source: str, destination: str, tensor: str) -> Value:
+        """Elements that go from one memory to another, or within one."""
+        return values
+
+    # --- arithmetic ---
+
+    def dot(self, left: Value, right: Value) -> Value:
+        """The product of two tiles, left as (M, K) and right as (K, N), in float32."""
+        a, b = (side.data[0].astype(np.float32, copy=False) for side in (left, right))
+        return as_value(a @ b)
+
+    def reduce(self, inputs: tuple[Value, ...], axis: int, combine: str) -> tuple[Value, ...]:
+        """An axis combined away."""
+        data = inputs[0].data[0]
+        if data.shape[axis] == 0:
+            shape = data.shape[:axis] + data.shape[axis + 1 :]
+            return (as_value(np.full(shape, identity_of(combine, data.dtype), data.dtype)),)
+        result = np.asarray(REDUCTIONS[combine](data, axis=axis))
+        if data.dtype.kind in "iu" and result.dtype != data.dtype:
+            result = result.astype(data.dtype)
+        return (as_value(result),)
+
+    def scan(self, inputs: tuple[Value, ...], axis: int, combine: str, step: Callable[..., Any]) -> Value:
+        """A running combination along the last axis: each step takes the one before, and its place."""
+        data = inputs[0].data[0]
+        result = np.empty(data.shape, np.float32)
+        state: Any = None
+        for position in range(data.shape[axis]):
+            state = step(state, position)
+            result[..., position] = state
+        return as_value(result)
+
+
+def _op(self: Builder, function: str, *operands: Value) -> Value:
+    return as_value(np.asarray(FUNCTIONS[function].compute(*(operand.data[0] for operand in operands))))
+
+
+COMPUTED = frozenset(name for row in FUNCTIONS.values() for name in (row.client_name, row.whole_name) if name)
+"""The methods that compute element by element, one for each name that clients know; the function is their
+first argument."""
+
+for _name in COMPUTED:
+    setattr(Builder, _name, _op)

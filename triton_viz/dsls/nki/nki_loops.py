@@ -1,0 +1,60 @@
+"""Loops: `affine_range` and its kin, and `range`, as a kernel that runs meets them."""
+
+import operator
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from triton_viz.dsls.nki import nki_machine
+
+
+def _iterate(numbers: range, line: int) -> Iterator[int]:
+    here = nki_machine.current()
+    entry = [line, 0]
+    here.loops.append(entry)
+    for callback in here.before_loop:
+        callback(line, len(numbers))
+    try:
+        for position, number in enumerate(numbers):
+            entry[1] = position
+            for callback in here.loop_iteration:
+                callback(line, position)
+            yield number
+    finally:
+        # Also after `break`, once nothing refers to the loop any more.
+        if entry in here.loops:
+            del here.loops[here.loops.index(entry) :]
+        for callback in here.after_loop:
+            callback(line)
+
+
+class Range:
+    """A loop's range: iterating it is the loop. It has a length and can be indexed, as Python's has."""
+
+    def __init__(self, start: Any, stop: Any = None, step: Any = 1):
+        bounds = (0, start) if stop is None else (start, stop)
+        self.numbers = range(*(operator.index(bound) for bound in (*bounds, step)))
+
+    def __iter__(self) -> Iterator[int]:
+        if not nki_machine.is_running():
+            return iter(self.numbers)
+        return _iterate(self.numbers, _line_of_caller())
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.numbers[position]
+
+    def __contains__(self, number: object) -> bool:
+        return number in self.numbers
+
+    def __reversed__(self) -> Iterator[int]:
+        return reversed(self.numbers)
+
+    def __repr__(self) -> str:
+        return repr(self.numbers)
+
+
+def _line_of_caller() -> int:
+    return sys._getframe(2).f_lineno

@@ -1,0 +1,294 @@
+"""Stand-ins for the GPU that a library asks Triton or PyTorch about, on a machine that has none.
+
+A library wants to know how many multiprocessors there are before it launches, enters a device guard, or asks
+for the current stream. Each of these gets an answer, so that the launch itself is reached: during a launch,
+and inside of a `with triton_viz.trace(...)`, and at no other time. Nothing pretends that there is a GPU:
+`torch.cuda.is_available()` stays False, and a tensor cannot be put on "cuda".
+
+The answers are those of an H100. It is the target we compile for where no other is named; all that Triton's
+language offers is allowed on it (tensor descriptors, 8-bit floats); and its 132 multiprocessors are no power
+of two, so a persistent kernel meets an uneven last round, as it would on the real one.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import threading
+import time
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import torch
+from triton.backends import backends
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+from triton.runtime import driver
+
+from triton_viz.core.attributes import set_attributes
+from triton_viz.dsls.triton import compat
+from triton_viz.errors import UnsupportedError
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceProperties:
+    """The result of `torch.cuda.get_device_properties`, with PyTorch's field names."""
+
+    name: str = "NVIDIA H100 (a stand-in: there is no GPU)"
+    major: int = 9
+    minor: int = 0
+    multi_processor_count: int = 132
+    total_memory: int = 80 * 2**30
+    warp_size: int = 32
+    max_threads_per_block: int = 1024
+    max_threads_per_multi_processor: int = 2048
+    regs_per_multiprocessor: int = 65536
+    shared_memory_per_block: int = 48 * 2**10
+    shared_memory_per_block_optin: int = 227 * 2**10
+    shared_memory_per_multiprocessor: int = 228 * 2**10
+    L2_cache_size: int = 50 * 2**20
+    clock_rate: int = 1_980_000
+    """In kHz, like the next."""
+    memory_clock_rate: int = 2_619_000
+    memory_bus_width: int = 5120
+    is_integrated: int = 0
+    is_multi_gpu_board: int = 0
+    gcnArchName: str = ""
+
+
+DEVICE = DeviceProperties()
+
+
+class Stream:
+    """The one stream there is: everything on it is done when the next line runs."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+
+    def query(self) -> bool:
+        """Whether all work is done."""
+        return True
+
+    def synchronize(self, *_: Any) -> None:
+        """Nothing to wait for."""
+
+    wait_stream = wait_event = record_event = synchronize
+
+
+class Driver(DriverBase):
+    """Stands in for `triton.runtime.driver.active` while there is no GPU."""
+
+    def __init__(self) -> None:
+        self.utils = types.SimpleNamespace(
+            get_device_properties=_triton_properties, load_binary=_refuse, set_printf_fifo_size=_ignore
+        )
+        self.launcher_cls = _refuse
+
+    @classmethod
+    def is_active(cls) -> Any:  # the base class is not annotated, and returns nothing
+        """There is no GPU."""
+        return False
+
+    def get_current_target(self) -> Any:
+        """The target that a kernel would be compiled for."""
+        return GPUTarget("cuda", 10 * DEVICE.major + DEVICE.minor, DEVICE.warp_size)
+
+    def get_active_torch_device(self) -> Any:
+        """Where a library should put tensors for its kernels."""
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """The part of PyTorch that a benchmark asks about devices."""
+        return torch.cuda
+
+    def get_current_device(self) -> int:
+        """The first and only."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is no other."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The default stream's handle."""
+        return Stream.cuda_stream
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        """Major and minor."""
+        return DEVICE.major, DEVICE.minor
+
+    def get_benchmarker(self) -> Callable[..., Sequence[float]]:
+        """A clock around one run: on a CPU it says nothing about configs."""
+        return _run_once
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """Nothing to flush."""
+        return torch.empty(0, dtype=torch.int)
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """Flush what `get_empty_cache_for_benchmark` gave."""
+        cache.zero_()
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """The C++ type of a launcher's argument."""
+        if ty.startswith("*"):
+            return "void*"
+        if ty.startswith(("fp", "bf")):
+            return "double" if ty == "fp64" else "float"
+        width = max(8, int(ty[1:]))
+        return f"{'u' if ty[0] == 'u' else ''}int{width}_t"
+
+
+def _triton_properties(device: int = 0) -> dict[str, int]:
+    """The properties by Triton's names."""
+    return {
+        "max_shared_mem": DEVICE.shared_memory_per_block_optin,
+        "max_num_regs": DEVICE.regs_per_multiprocessor,
+        "multiprocessor_count": DEVICE.multi_processor_count,
+        "warpSize": DEVICE.warp_size,
+        "sm_clock_rate": DEVICE.clock_rate,
+        "mem_clock_rate": DEVICE.memory_clock_rate,
+        "mem_bus_width": DEVICE.memory_bus_width,
+    }
+
+
+def _run_once(kernel_call: Callable[[], Any], *, quantiles: Sequence[float], **_: Any) -> list[float]:
+    start = time.perf_counter()
+    kernel_call()
+    return [1000 * (time.perf_counter() - start)] * len(quantiles)
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise UnsupportedError(
+        "there is no GPU to launch this kernel on: launch it inside `with triton_viz.trace(...)`, or put "
+        "@triton_viz.trace() above it"
+    )
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    pass
+
+
+def _stands_in_for(device: Any) -> bool:
+    """Whether a device is the one there is: named not at all, by its index, or as a CPU tensor's.
+
+    Anything else ("cuda", "cuda:1", 2) names a real GPU, and PyTorch raises its own error.
+    """
+    if device is None or isinstance(device, int):
+        return device is None or device <= 0
+    return str(device).split(":")[0] == "cpu"
+
+
+def _answer(original: Callable[..., Any], value: Any) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def stand_in(device: Any = None) -> Any:
+        return value if _stands_in_for(device) else original(device)
+
+    return stand_in
+
+
+def _guard(original: type, nothing: Any) -> type:
+    """A device guard that guards nothing where there is only a CPU. `nothing` is PyTorch's word for that."""
+
+    class Guard(original):
+        def __init__(self, device: Any) -> None:
+            super().__init__(nothing if _stands_in_for(device) else device)
+
+    Guard.__name__, Guard.__qualname__, Guard.__module__ = (
+        original.__name__,
+        original.__qualname__,
+        original.__module__,
+    )
+    return Guard
+
+
+def _on_stream(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def stand_in(stream: Any) -> Any:
+        return contextlib.nullcontext() if isinstance(stream, Stream) else original(stream)
+
+    return stand_in
+
+
+def _torch_functions() -> Iterator[tuple[Any, str, Any]]:
+    """Where, under what name, and what stands there."""
+    cuda, stream = torch.cuda, Stream()
+    answers = {
+        "get_device_properties": DEVICE,
+        "get_device_capability": (DEVICE.major, DEVICE.minor),
+        "get_device_name": DEVICE.name,
+        "current_stream": stream,
+        "default_stream": stream,
+        "synchronize": None,
+        "set_device": None,
+    }
+    for name, value in answers.items():
+        yield cuda, name, _answer(getattr(cuda, name), value)
+    yield cuda, "current_device", lambda: 0
+    yield cuda, "device", _guard(cuda.device, -1)
+    yield cuda, "stream", _on_stream(cuda.stream)
+    accelerator = torch.accelerator
+    for name, value in {"synchronize": None, "current_stream": stream}.items():
+        yield accelerator, name, _answer(getattr(accelerator, name), value)
+    yield accelerator, "current_device_index", lambda: 0
+    yield accelerator, "device_index", _guard(accelerator.device_index, None)
+
+
+def _triton_driver() -> Iterator[tuple[Any, str, Any]]:
+    ours = Driver()
+    for name in compat.driver_names():
+        yield driver, name, ours
+    # A kernel asks for its target to see whether it may use PTX. Here it may not.
+    target_info = compat.target_info()
+    if target_info is not None:
+        yield target_info, "current_target", _no_target(target_info.current_target)
+
+
+def _no_target(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def current_target() -> None:
+        return None
+
+    return current_target
+
+
+def driver_is_active() -> bool:
+    """Whether Triton has a device to run on: a GPU, or a driver that was set."""
+    state = vars(driver)
+    if state.get("_active") is not None or isinstance(state.get("active"), DriverBase):
+        return True
+    return has_gpu()
+
+
+def has_gpu() -> bool:
+    """Whether there is a GPU that Triton can run on."""
+    return any(backend.driver.is_active() for backend in backends.values())
+
+
+class _Scopes:
+    """The scopes that are open in this process. The first one patches, and the last one to close restores."""
+
+    lock = threading.Lock()
+    count = 0
+    patches = set_attributes(())
+
+
+@contextlib.contextmanager
+def standing_in() -> Iterator[None]:
+    """Answer for the GPU while inside, and put everything back after. With a driver, change nothing.
+
+    Scopes may be nested, overlap between threads, and be left in any order.
+    """
+    with _Scopes.lock:
+        if not _Scopes.count:
+            patches = [] if driver_is_active() else [*_torch_functions(), *_triton_driver()]
+            _Scopes.patches = set_attributes(patches)
+            _Scopes.patches.__enter__()
+        _Scopes.count += 1
+    try:
+        yield
+    finally:
+        with _Scopes.lock:
+            _Scopes.count -= 1
+            if not _Scopes.count:
+                _Scopes.patches.__exit__(None, None, None)

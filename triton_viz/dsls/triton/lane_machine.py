@@ -1,0 +1,160 @@
+"""The machine: builder, language layer and control flow of one thread that runs programs of a launch."""
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+
+from triton_viz.core.data import Program
+from triton_viz.core.records.columns import Numbers, Programs
+from triton_viz.dsls.base import Here
+from triton_viz.dsls.running import Running
+from triton_viz.dsls.triton import compat
+from triton_viz.dsls.triton.control_flow.lane_flow import Flow
+from triton_viz.dsls.triton.ops.lane_builder import LaneBuilder
+from triton_viz.executor.lanes import Lanes
+from triton_viz.executor.memory import Memory
+from triton_viz.executor.value import Value
+
+running = Running["Machine"](
+    "triton.language works inside a kernel only, on the thread that runs it: launch it as kernel[grid](...)"
+)
+current, is_running = running.current, running.is_running
+
+
+@contextlib.contextmanager
+def using(machine: Any) -> Iterator[None]:
+    """While inside, this thread's machine is another one: a builder, a semantic and a flow of its own."""
+    with running.kept():
+        running.enter(machine)
+        yield
+
+
+class LaneSemantic(compat.Semantic):
+    """Triton's language layer, with our builder below it."""
+
+    def multiple_of(self, x: Any, values: Any) -> Any:
+        """A hint to the compiler."""
+        return x
+
+    max_contiguous = multiple_of
+    max_constancy = multiple_of
+
+
+class Machine:
+    """Runs programs: one chunk at a time, all of its programs at once."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        grid: Program,
+        function: Any,
+        arguments: inspect.BoundArguments,
+        substitutes: dict[Any, Callable],
+    ):
+        self._function = function
+        self._bound = arguments
+        self.builder = LaneBuilder(memory)
+        self.builder.grid = grid
+        self.semantic = LaneSemantic(self.builder)
+        self._substitutes = substitutes
+        self.flow = self._new_flow(self.builder.lanes)
+        self.flow.before_loop, self.flow.loop_iteration, self.flow.after_loop = running.loop_callbacks
+        self._inner: list[Flow] = []
+        self.builder.apply = self.apply
+        self.programs = Programs(grid, Numbers(1))
+        self.ordered = False
+        """Whether the chunk ran an op whose result depends on the order of programs."""
+        self.on_ordered: Callable[[], None] = lambda: None
+        """Called when it comes to one."""
+
+    def _new_flow(self, lanes: Lanes) -> Flow:
+        return Flow(lanes, self.semantic, Value, self._substitutes)
+
+    def enter(self) -> None:
+        """Make this the machine of the current thread."""
+        running.enter(self)
+        self.builder.on_write = self.flow.note_write
+        self.builder.on_waiting_op = self._on_waiting_op
+
+    def _on_waiting_op(self) -> None:
+        self.ordered = True
+        self.on_ordered()
+        self.flow.note_waiting_op()
+
+    def begin(self, order: np.ndarray) -> Programs:
+        """Prepare for the programs with these places in the grid."""
+        grid = self.builder.grid
+        lanes = self.flow.lanes
+        lanes.count, lanes.active = len(order), None
+        self.builder.lanes = lanes
+        self.builder.log = []
+        self.ordered = False
+        rest, z = np.divmod(order, grid[2])
+        x, y = np.divmod(rest, grid[1])
+        # Where all lanes have one index, one stands for all.
+        self.builder.program_ids = [
+            (ids[:1] if size == 1 or len(ids) == 1 else ids).astype(np.int32)
+            for ids, size in zip((x, y, z), grid, strict=True)
+        ]
+        self.programs = Programs(grid, Numbers.of(order))
+        return self.programs
+
+    def run(self) -> None:
+        """Run the kernel for the programs that were begun."""
+        with np.errstate(all="ignore"):
+            try:
+                args, kwargs = self._arguments
+                self.flow.run(self._function, *args, **kwargs)
+            except Exception as error:
+                error.program = self._failed(getattr(error, "lane", None))  # type: ignore[attr-defined]
+                raise
+
+    @functools.cached_property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return self._bound.args, self._bound.kwargs
+
+    def here(self) -> Here:
+        """Where the op is that is being executed."""
+        active = self.flow.lanes.active
+        programs = self.programs
+        if active is not None:
+            programs = Programs(programs.grid, programs.order, active.copy())
+        return Here(getattr(self._function, "fn", self._function), programs, self.flow.iterations)
+
+    @property
+    def bytes_per_lane(self) -> int:
+        """How large the largest value was that a program loaded, stored or computed by a dot."""
+        return self.builder.bytes_per_lane
+
+    def _failed(self, lane: int | None) -> Program:
+        """The program that an error is of: the first that was active, if it is not known."""
+        if lane is None or lane >= self.flow.lanes.count:  # a lane of `apply` is no program's
+            lane = 0 if self.flow.ended is None else int(np.argmax(self.flow.ended))
+        return self.builder.program(lane)
+
+    def may_wait(self, others_may_help: bool) -> None:
+        """Say whether a program that waits is to be put off, or has to get on."""
+        self.flow.others_may_help = others_may_help
+
+    def undo(self) -> None:
+        """Take back every write since `begin`."""
+        for step in reversed(self.builder.log or []):
+            step()
+        self.builder.log = None
+
+    def apply(self, function: Any, lanes: int, *columns: Value) -> Any:
+        """Call a function of scalars, each lane of these columns being a call of its own."""
+        outer = self.builder.lanes
+        flow = self._inner.pop() if self._inner else self._new_flow(Lanes(1))
+        flow.lanes.count, flow.lanes.active = lanes, None
+        self.builder.lanes = flow.lanes
+        try:
+            return flow.run(function, *(tl.tensor(column, column.dtype) for column in columns))
+        finally:
+            self.builder.lanes = outer
+            self._inner.append(flow)

@@ -1,0 +1,255 @@
+"""The builder: what each op of Triton's language does, for all lanes at once.
+
+Triton's own language layer (types, promotion, broadcasting) calls it, as it calls the compiler's builder or
+its interpreter's. Every value is a `Value`: its data have a leading lane axis. Most groups of
+ops have files of their own.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter
+
+from triton_viz.core.data import Other, Program, Reduce, Scan
+from triton_viz.dsls.triton import compat
+from triton_viz.dsls.triton.ops import adapters, reductions
+from triton_viz.dsls.triton.ops.arithmetic import ArithmeticOps
+from triton_viz.dsls.triton.ops.casts import CastOps
+from triton_viz.dsls.triton.ops.dot import DotOps
+from triton_viz.dsls.triton.ops.op_traits import not_recorded, origin_rule, recorded_as
+from triton_viz.dsls.triton.ops.shaping import ShapeOps
+from triton_viz.dsls.triton.ops.types import compute_dtype, narrow_name
+from triton_viz.errors import UnsupportedError
+from triton_viz.executor.lanes import Lanes
+from triton_viz.executor.memory import Memory
+from triton_viz.executor.value import Value
+from triton_viz.numerics import floats
+
+
+class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotOps):
+    """All ops, for the lanes of one chunk on one thread."""
+
+    def __init__(self, memory: Memory):
+        self.memory = memory
+        self.lanes = Lanes(1)
+        self.log: list[Callable[[], None]] | None = None
+        """How to undo what was written since the chunk began, if that may be needed."""
+        self.on_waiting_op: Callable[[], None] = lambda: None
+        self.on_write: Callable[[], None] = lambda: None
+        self.apply: Callable[..., Any] = lambda *_: None
+        """Calls a function of scalars for many lanes; the machine's."""
+        self.bytes_per_lane = 0
+        self.program_ids: list[np.ndarray] = []
+        self.grid: Program = (1, 1, 1)
+        self.arch = None
+        self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
+        self.codegen_fns = {
+            "convert_custom_types": _convert_custom_types,
+            "min_dot_size": lambda left, right: (1, 1, 1),
+        }
+
+    def track_origins(self) -> None:
+        """From now on, let values remember which loaded numbers they were computed from."""
+        from triton_viz.dsls.triton.ops.origins import OriginBuilder
+
+        self.__class__ = OriginBuilder  # type: ignore[assignment] - it adds no state
+
+    # --- programs ---
+
+    def create_get_program_id(self, axis: int) -> Value:
+        """Which program this lane is, along one axis."""
+        return Value(self.program_ids[axis], tl.int32)
+
+    def create_get_num_programs(self, axis: int) -> Value:
+        """The grid's size along one axis."""
+        return Value(np.array([self.grid[axis]], np.int32), tl.int32)
+
+    # --- types and constants ---
+
+    def get_ptr_ty(self, element: Any, address_space: Any) -> Any:
+        """A pointer's type."""
+        return tl.pointer_type(element, address_space)
+
+    def get_block_ty(self, element: Any, shape: list[int]) -> Any:
+        """A block's type."""
+        return tl.block_type(element, shape)
+
+    def get_null_value(self, type: Any) -> Value:
+        """Zero."""
+        return Value(np.zeros(1, compute_dtype(type.scalar)), type.scalar)
+
+    def get_all_ones_value(self, type: Any) -> Value:
+        """All bits set."""
+        kind = compute_dtype(type.scalar)
+        ones = np.array([True]) if kind.kind == "b" else ~np.zeros(1, kind)
+        return Value(ones, type.scalar)
+
+    def get_fp16(self, value: float) -> Value:
+        """A constant."""
+        return Value(np.array([value], np.float16), tl.float16)
+
+    def get_fp32(self, value: float) -> Value:
+        """A constant."""
+        return Value(np.array([value], np.float32), tl.float32)
+
+    def get_fp64(self, value: float) -> Value:
+        """A constant."""
+        return Value(np.array([value], np.float64), tl.float64)
+
+    def get_bf16(self, value: float) -> Value:
+        """A constant."""
+        return Value(floats.round_to(np.array([value], np.float32), "bf16"), tl.bfloat16)
+
+    def get_cache_policy(self, *_: Any) -> None:
+        """Nothing is cached here."""
+
+    # --- choosing and combining elements ---
+
+    def create_select(self, condition: Value, a: Any, b: Any) -> Any:
+        """a where the condition holds, b elsewhere."""
+        if isinstance(a, compat.BlockPointer):
+            return self.select_block_pointer(condition, a, b)
+        if condition.box is not None and condition.box.full:
+            return a
+        return Value(np.where(condition.data, a.data, b.data), a.dtype.scalar)
+
+    @origin_rule("mixed")
+    @recorded_as(Reduce, adapters.reduce)
+    def create_reduce(self, inputs: tuple[Value, ...], axis: int | None, combine: Any) -> tuple[Value, ...]:
+        """Blocks with one axis (None: all) combined away."""
+        return reductions.reduce(inputs, axis, combine, self.apply)
+
+    @origin_rule("mixed")
+    @recorded_as(Scan, adapters.scan)
+    def create_scan(
+        self, inputs: tuple[Value, ...], axis: int, combine: Any, reverse: bool
+    ) -> tuple[Value, ...]:
+        """Running combinations along an axis."""
+        return reductions.scan(inputs, axis, combine, reverse, self.apply)
+
+    @origin_rule("mixed")
+    def create_map_elementwise(self, inputs: tuple[Value, ...], function: Any, pack: int) -> list[Value]:
+        """A function of scalars for each element."""
+        return reductions.map_elements(inputs, function, pack, self.apply)
+
+    # --- talking to the user ---
+
+    def create_print(self, prefix: str, hex: bool, values: list[Value], is_signed: Any = None) -> None:
+        """A line per value and active lane, in the order of programs."""
+        for lane in self._active_lanes():
+            head = f"({', '.join(str(i) for i in self.program(lane))})" + (f" {prefix}" if prefix else "")
+            for value in values:
+                block = value.at(lane)
+                print(f"{head} {_hex(block) if hex else block}")
+            if not values:
+                print(head)
+
+    def create_assert(self, condition: Value, message: str, *_: Any) -> None:
+        """An error in the first active lane where it does not hold."""
+        self._must_hold(condition, f"device_assert failed: {message}" if message else "device_assert failed")
+
+    def create_assume(self, condition: Value) -> None:
+        """Raise an AssertionError if an assumption that the kernel states does not hold."""
+        self._must_hold(condition, "tl.assume does not hold")
+
+    def _active_lanes(self) -> Any:
+        active = self.lanes.active
+        return range(self.lanes.count) if active is None else np.flatnonzero(active).tolist()
+
+    def _must_hold(self, condition: Value, message: str) -> None:
+        if condition.box is not None and condition.box.full:
+            return
+        holds = condition.data.reshape(condition.lanes, -1).all(axis=1)
+        broken = ~holds if self.lanes.active is None else ~holds & self.lanes.active
+        if broken.any():
+            error = AssertionError(message)
+            error.lane = int(np.flatnonzero(broken)[0])  # type: ignore[attr-defined]
+            raise error
+
+    @not_recorded
+    def create_barrier(self, *_: Any) -> None:
+        """Lanes are in step anyway."""
+
+    create_grid_dependency_wait = create_barrier
+    create_grid_dependency_launch_dependents = create_barrier
+
+    def program(self, lane: int) -> Program:
+        """Which program a lane is."""
+        x, y, z = (int(ids[lane if len(ids) > 1 else 0]) for ids in self.program_ids)
+        return x, y, z
+
+    # --- what is not here ---
+
+    def create_inline_asm(self, assembly: str, *_: Any) -> None:
+        """Impossible here."""
+        first = assembly.strip().splitlines()[0][:60] if assembly.strip() else ""
+        raise UnsupportedError(
+            f"inline assembly ({first!r}) is for a GPU and cannot run on a CPU: guard it with a constexpr, "
+            "and write the same in tl ops for this run"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """An op we have no lanes for: Triton's own, lane by lane. Or there is none."""
+        if name.startswith("get_"):
+            return _constant_or_type(name)
+        if not name.startswith("create_") or not hasattr(interpreter.interpreter_builder, name):
+            raise UnsupportedError(f"Triton's {name.removeprefix('create_')} cannot run on a CPU yet")
+        return lambda *args: self.lane_by_lane(name, *args)
+
+    @origin_rule("mixed")
+    @recorded_as(Other, adapters.unknown)
+    def lane_by_lane(self, name: str, *args: Any) -> Any:
+        """Run an op of Triton's interpreter for each lane, and put the results together."""
+        original = getattr(interpreter.interpreter_builder, name)
+        lanes = max((arg.lanes for arg in args if isinstance(arg, Value)), default=1)
+        results = []
+        for lane in range(lanes):
+            own = [_stock(arg, lane) if isinstance(arg, Value) else arg for arg in args]
+            results.append(original(*own))
+        scalar = not any(arg.shape for arg in args if isinstance(arg, Value))
+        if isinstance(results[0], tuple):
+            return tuple(_joined([r[i] for r in results], scalar) for i in range(len(results[0])))
+        return None if results[0] is None else _joined(results, scalar)
+
+
+def _stock(value: Value, lane: int) -> interpreter.TensorHandle:
+    data = value.at(lane)
+    if narrow := narrow_name(value.dtype):
+        data = floats.pack(data, narrow)
+    elif value.dtype.is_ptr():
+        data = data.astype(np.uint64)
+    return interpreter.TensorHandle(np.atleast_1d(data), value.dtype)
+
+
+def _joined(handles: list[Any], scalar: bool) -> Value:
+    dtype = handles[0].dtype
+    data = np.stack([handle.data for handle in handles])
+    if scalar and data.shape[1:] == (1,):  # the interpreter's scalars are blocks of one
+        data = data[:, 0]
+    if narrow := narrow_name(dtype):
+        data = floats.decode(data, narrow)
+    return Value(data.astype(compute_dtype(dtype), copy=False), dtype)
+
+
+def _constant_or_type(name: str) -> Callable[..., Any]:
+    """`get_int32(5)` and its like, a function for each type of integers."""
+    dtype = getattr(tl, name.removeprefix("get_"), None)
+    if not isinstance(dtype, tl.dtype):
+        raise AttributeError(name)
+    kind = compute_dtype(dtype)
+    return lambda value: Value(np.array([value]).astype(kind), dtype)
+
+
+def _convert_custom_types(input: Any, type: Any, rounding: Any, _semantic: Any) -> Any:
+    return tl.tensor(_semantic.builder.create_fp_to_fp(input.handle, type, rounding), type)
+
+
+def _hex(block: np.ndarray) -> str:
+    def one(x: Any) -> str:
+        if isinstance(x, np.floating):
+            return float(x).hex()
+        return f"0x{int(x) & (2 ** (8 * x.dtype.itemsize) - 1):0{2 * x.dtype.itemsize}x}"
+
+    return np.array2string(block, formatter={"all": one})

@@ -1,0 +1,59 @@
+"""Traits of a builder's op: the record it leaves, and how its result depends on loaded addresses.
+
+An op is a method `create_NAME` of one of the builder's groups. Without a trait it leaves a `Compute` record,
+and the origin of its result follows its group's `ORIGIN_RULE`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+from triton_viz.core.data import Op
+from triton_viz.dsls.base import Adapter
+
+F = TypeVar("F", bound=Callable[..., Any])
+OriginRule = Literal["first", "elementwise", "moved", "mixed", "none"]
+"""How the origin of a result follows from those of the operands:
+
+first        from the first operand: the others are offsets
+elementwise  each element from the elements of the operands at the same index
+moved        each element from one element of the operand, at another index
+mixed        each element from any element of the operands
+none         the result is no address
+"""
+
+
+def recorded_as(op_type: type[Op], adapter: Adapter) -> Callable[[F], F]:
+    """The op leaves records of this type, whose fields the adapter takes from the op's arguments."""
+
+    def mark(function: F) -> F:
+        function.record = (op_type, adapter)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def not_recorded(function: F) -> F:
+    """The op leaves no record: it calls other ops, or has no effect."""
+    function.record = None  # type: ignore[attr-defined]
+    return function
+
+
+def origin_rule(rule: OriginRule) -> Callable[[F], F]:
+    """The op has another rule than its group."""
+
+    def mark(function: F) -> F:
+        function.origin_rule = rule  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def rule_of(builder: type, name: str) -> OriginRule:
+    """The rule of a builder's op: its own, or else its group's."""
+    op = getattr(builder, name)
+    op = getattr(op, "original", op)  # an op that is routed through clients
+    found = getattr(op, "origin_rule", None)
+    if found is not None:
+        return found
+    groups = [group for group in builder.__mro__[1:] if name in vars(group)]
+    return getattr(groups[0], "ORIGIN_RULE", "none") if groups else "none"

@@ -1,0 +1,120 @@
+"""A builder whose values remember which loaded numbers they were computed from.
+
+Most kernels load no addresses, and pay nothing for this: a builder becomes one of these when a number is
+loaded that may be an address (`LaneBuilder.track_origins`). Loads and atomics give their results an origin;
+the other ops pass it on by their rule (`op_traits.py`). `executor/address_origin.py` says what it is for.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from triton_viz.dsls.triton import compat
+from triton_viz.dsls.triton.ops.lane_builder import LaneBuilder
+from triton_viz.dsls.triton.ops.op_traits import rule_of
+from triton_viz.executor.address_origin import Origin, joined, selected
+from triton_viz.executor.value import Value
+
+_MOST_NUMBERS = 1 << 16
+"""An origin with more numbers than this is reduced to those that are addresses."""
+
+
+class OriginBuilder(LaneBuilder):
+    """All ops, with the origins of their results."""
+
+    def track_origins(self) -> None:
+        """Origins are tracked already."""
+
+    def create_select(self, condition: Value, a: Any, b: Any) -> Any:
+        """a where the condition holds, b elsewhere."""
+        result = super().create_select(condition, a, b)
+        if isinstance(a, compat.BlockPointer) or result is a or result is b:
+            return result  # a block pointer's base was selected by another call
+        return self._of(result, selected(condition.data, a.origin, b.origin))
+
+    def _of(self, result: Value, origin: Origin | None) -> Value:
+        """A new value, with this origin."""
+        if origin is not None and result.dtype.scalar.is_floating():
+            origin = None
+        if origin is not None and origin.numbers > _MOST_NUMBERS:
+            origin = self.memory.resolve(origin)
+        result.origin = origin
+        return result
+
+
+def _values(args: Iterable[Any]) -> list[Value]:
+    """The values among an op's arguments, also those in lists."""
+    found: list[Value] = []
+    for arg in args:
+        if isinstance(arg, tuple | list):
+            found += _values(arg)
+        elif isinstance(arg, Value):
+            found.append(arg)
+    return found
+
+
+def _passing(name: str, origin_of: Callable[..., Origin | None]) -> Callable[..., Any]:
+    """An op, whose result gets the origin that a function finds for it if an argument has one."""
+
+    def op(self: OriginBuilder, *args: Any) -> Any:
+        result = getattr(super(OriginBuilder, self), name)(*args)
+        values = _values(args)
+        if all(value.origin is None for value in values):
+            return result
+        results = result if isinstance(result, tuple | list) else (result,)
+        for position, one in enumerate(results):
+            if isinstance(one, Value) and not any(one is value for value in values):
+                self._of(one, origin_of(self, name, one, position, values, args))
+        return result
+
+    return op
+
+
+def _of_pointer(
+    self: OriginBuilder, name: str, result: Value, position: int, values: list[Value], args: tuple[Any, ...]
+) -> Origin | None:
+    return values[0].origin
+
+
+def _of_elements(
+    self: OriginBuilder, name: str, result: Value, position: int, values: list[Value], args: tuple[Any, ...]
+) -> Origin | None:
+    rank = len(result.shape)
+    return joined(*(value.origin and value.origin.of_rank(rank) for value in values))
+
+
+def _of_moved(
+    self: OriginBuilder, name: str, result: Value, position: int, values: list[Value], args: tuple[Any, ...]
+) -> Origin | None:
+    if any(value.origin is None or len(value.origin.roots) > 1 for value in values) or len(values) > 1:
+        return _of_mixed(self, name, result, position, values, args)
+    (value,) = values
+    assert value.origin is not None
+    op = getattr(LaneBuilder, name)
+    op = getattr(op, "original", op)  # what clients hear of is the op, not this one of its origin
+
+    def move(numbers: Any) -> Any:
+        given = [Value(numbers, value.dtype) if arg is value else arg for arg in args]
+        moved = op(self, *given)
+        return (moved[position] if isinstance(moved, tuple) else moved).data
+
+    return value.origin.moved(value.shape, move)
+
+
+def _of_mixed(
+    self: OriginBuilder, name: str, result: Value, position: int, values: list[Value], args: tuple[Any, ...]
+) -> Origin | None:
+    rank = len(result.shape)
+    return joined(*(value.origin and value.origin.mixed(rank) for value in values))
+
+
+_RULES: dict[str, Callable[..., Origin | None]] = {
+    "first": _of_pointer,
+    "elementwise": _of_elements,
+    "moved": _of_moved,
+    "mixed": _of_mixed,
+}
+for _name in dir(LaneBuilder):
+    if _name.startswith("create_") or _name == "lane_by_lane":
+        _rule = rule_of(LaneBuilder, _name)
+        if _rule != "none":
+            setattr(OriginBuilder, _name, _passing(_name, _RULES[_rule]))

@@ -1,0 +1,86 @@
+"""Triton's types as NumPy's: the dtype of computations, and the dtype in memory.
+
+bfloat16 and the 8-bit floats, which NumPy lacks, are computed with as float32 and rounded after every op.
+"""
+
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+
+from triton_viz.executor.value import Value
+from triton_viz.numerics import floats
+
+NARROW = {tl.bfloat16: "bf16"} | {
+    getattr(tl, long): short
+    for long, short in {
+        "float8e5": "fp8e5",
+        "float8e4nv": "fp8e4nv",
+        "float8e4b8": "fp8e4b8",
+        "float8e5b16": "fp8e5b16",
+        "float8e4b15": "fp8e4b15",
+    }.items()
+    if hasattr(tl, long)
+}
+"""The floats that NumPy lacks, by the name under which `numerics.floats` knows them."""
+
+COMPUTE_DTYPES: dict[Any, np.dtype] = {
+    tl.int1: np.dtype(bool),
+    tl.int8: np.dtype(np.int8),
+    tl.uint8: np.dtype(np.uint8),
+    tl.int16: np.dtype(np.int16),
+    tl.uint16: np.dtype(np.uint16),
+    tl.int32: np.dtype(np.int32),
+    tl.uint32: np.dtype(np.uint32),
+    tl.int64: np.dtype(np.int64),
+    tl.uint64: np.dtype(np.uint64),
+    tl.float16: np.dtype(np.float16),
+    tl.float32: np.dtype(np.float32),
+    tl.float64: np.dtype(np.float64),
+} | {narrow: np.dtype(np.float32) for narrow in NARROW}
+MEMORY_DTYPES: dict[Any, np.dtype] = COMPUTE_DTYPES | {
+    narrow: np.dtype(np.uint16 if narrow.primitive_bitwidth == 16 else np.uint8) for narrow in NARROW
+}
+ADDRESS = np.dtype(np.int64)
+ATOMIC = "atomic"
+"""The policy of a store that is one step to other programs."""
+
+RANGES = {
+    kind: (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
+    for kind in set(COMPUTE_DTYPES.values())
+    if kind.kind in "iu"
+}
+"""The smallest and largest number of each type of integers."""
+
+
+def compute_dtype(dtype: Any) -> np.dtype:
+    """NumPy's type for the values of a Triton type, a pointer's being an address."""
+    return ADDRESS if dtype.is_ptr() else COMPUTE_DTYPES.get(dtype, ADDRESS)
+
+
+def memory_dtype(dtype: Any) -> np.dtype:
+    """NumPy's dtype of a Triton type in memory."""
+    return ADDRESS if dtype.is_ptr() else MEMORY_DTYPES.get(dtype, ADDRESS)
+
+
+def narrow_name(dtype: Any) -> str | None:
+    """The name of a float that NumPy lacks; None for any other type, also a pointer, which has no hash."""
+    return None if dtype.is_ptr() else NARROW.get(dtype)
+
+
+def width(pointer: Any) -> int:
+    """How many bytes apart the elements behind a pointer are; a bool takes a byte, a pointer eight."""
+    element = pointer.scalar.element_ty
+    return ADDRESS.itemsize if element.is_ptr() else max(1, element.primitive_bitwidth // 8)
+
+
+def plain(value: Any) -> Any:
+    """The value of a constexpr; any other value unchanged."""
+    return value.value if isinstance(value, tl.constexpr) else value
+
+
+def to_memory(values: Value, dtype: Any) -> np.ndarray:
+    """Values as they lie in memory behind pointers to a type."""
+    narrow = narrow_name(dtype)
+    data = floats.pack(values.data, narrow) if narrow else values.data
+    return data.astype(memory_dtype(dtype), copy=False)

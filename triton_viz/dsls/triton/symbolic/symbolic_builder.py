@@ -1,0 +1,388 @@
+"""The symbolic builder: what each op of Triton's language does to expressions.
+
+Triton's own language layer calls it as it calls the executor's. An op that is not known gives a number that
+is not known; only what might touch memory unseen stops the analysis.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import triton.language as tl
+from triton.runtime import interpreter
+
+from triton_viz.dsls.triton.ops.types import width
+from triton_viz.dsls.triton.symbolic import integers
+from triton_viz.dsls.triton.symbolic.combining import CombiningOps
+from triton_viz.dsls.triton.symbolic.expression import (
+    FALSE,
+    TRUE,
+    Reason,
+    add,
+    any_of,
+    both,
+    choose,
+    equal,
+    maximum,
+    minimum,
+    multiply,
+    not_negative,
+    number,
+    opposite,
+    program_id,
+    scale,
+    subtract,
+    unknown_condition,
+)
+from triton_viz.dsls.triton.symbolic.expression_origin import Origin
+from triton_viz.dsls.triton.symbolic.integers import IntegerType, wrap
+from triton_viz.dsls.triton.symbolic.nodes import Cond, Sum
+from triton_viz.dsls.triton.symbolic.symbolic_access import AccessOps
+from triton_viz.dsls.triton.symbolic.symbolic_ops import Stopped
+from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, indices, integer_type
+
+_MEMORY = ("load", "store", "atomic", "descriptor", "gather", "scatter", "copy", "tma")
+"""In the name of an op that is not known, these mean that it may touch memory."""
+
+
+class SymbolicBuilder(CombiningOps, AccessOps):
+    """All ops, on expressions."""
+
+    def __init__(self, grid: tuple[int, int, int]):
+        super().__init__(grid)
+        self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
+        self.arch = None
+        self.codegen_fns = {
+            "convert_custom_types": _convert_custom_types,
+            "min_dot_size": lambda left, right: (1, 1, 1),
+        }
+
+    # --- programs, types and constants ---
+
+    def create_get_program_id(self, axis: int) -> Symbolic:
+        """Which program this is: open."""
+        return Symbolic(program_id(axis, self.grid[axis]), tl.int32, (), Origin(f"tl.program_id({axis})"))
+
+    def create_get_num_programs(self, axis: int) -> Symbolic:
+        """The grid's size along one axis."""
+        return Symbolic(number(self.grid[axis]), tl.int32, (), Origin(f"tl.num_programs({axis})"))
+
+    def get_ptr_ty(self, element: Any, address_space: Any) -> Any:
+        """A pointer's type."""
+        return tl.pointer_type(element, address_space)
+
+    def get_block_ty(self, element: Any, shape: list[int]) -> Any:
+        """A block's type."""
+        return tl.block_type(element, shape)
+
+    def get_null_value(self, type: Any) -> Symbolic:
+        """Zero."""
+        return _constant(0, type.scalar)
+
+    def get_all_ones_value(self, type: Any) -> Symbolic:
+        """All bits set."""
+        dtype = type.scalar
+        return _constant(1 if dtype.is_bool() or not integer_type(dtype).signed else -1, dtype, ones=True)
+
+    def get_fp16(self, value: float) -> Symbolic:
+        """A constant."""
+        return _constant(value, tl.float16)
+
+    def get_fp32(self, value: float) -> Symbolic:
+        """A constant."""
+        return _constant(value, tl.float32)
+
+    def get_fp64(self, value: float) -> Symbolic:
+        """A constant."""
+        return _constant(value, tl.float64)
+
+    def get_bf16(self, value: float) -> Symbolic:
+        """A constant."""
+        return _constant(value, tl.bfloat16)
+
+    def get_cache_policy(self, *_: Any) -> None:
+        """Nothing is cached here."""
+
+    # --- casts ---
+
+    def create_int_cast(self, arg: Symbolic, type: Any, is_signed: bool) -> Symbolic:
+        """Between types of integers."""
+        dtype = type.scalar
+        if dtype.is_bool():
+            low_bit = integers.bits_and(arg.sum, number(1), integer_type(arg.dtype))
+            return Symbolic(opposite(equal(low_bit, number(0))), dtype, arg.shape, arg.origin)
+        return Symbolic(wrap(arg.sum, integer_type(dtype)), dtype, arg.shape, arg.origin)
+
+    def create_si_to_fp(self, arg: Symbolic, type: Any) -> Symbolic:
+        """Integers to floats."""
+        exact = isinstance(arg.node, Sum) and arg.node.is_const and abs(arg.node.const) < 1 << 24
+        return Symbolic(float(arg.sum.const) if exact else None, type.scalar, arg.shape, arg.origin)
+
+    create_ui_to_fp = create_si_to_fp
+
+    def create_fp_to_si(self, arg: Symbolic, type: Any) -> Symbolic:
+        """Floats to integers, toward zero."""
+        if isinstance(arg.node, float) and math.isfinite(arg.node):
+            kind = integer_type(type.scalar)
+            if kind.low <= arg.node <= kind.high:
+                return Symbolic(number(int(arg.node)), type.scalar, arg.shape, arg.origin)
+        return self.open_value(type, arg.shape, "a float turned into an integer", arg.origin)
+
+    create_fp_to_ui = create_fp_to_si
+
+    def create_fp_to_fp(self, arg: Symbolic, type: Any, rounding: Any = None) -> Symbolic:
+        """Between floats."""
+        exact = isinstance(arg.node, float) and arg.node.is_integer() and abs(arg.node) <= 256
+        return Symbolic(arg.node if exact else None, type.scalar, arg.shape, arg.origin)
+
+    create_fp_ext = create_fp_to_fp
+    create_fp_trunc = create_fp_to_fp
+
+    def create_bitcast(self, arg: Symbolic, type: Any) -> Symbolic:
+        """The same bits as another type."""
+        dtype = type.scalar
+        if dtype.is_ptr() and arg.dtype.is_ptr():
+            return Symbolic(arg.node, dtype, arg.shape, arg.origin)
+        if isinstance(arg.node, Sum) and dtype.is_int() and not dtype.is_bool():
+            return Symbolic(wrap(arg.node, integer_type(dtype)), dtype, arg.shape, arg.origin)
+        if isinstance(arg.node, Cond) and dtype.is_bool():
+            return arg
+        return self.open_value(dtype, arg.shape, "the bits of a float", arg.origin)
+
+    def create_int_to_ptr(self, arg: Symbolic, type: Any) -> Symbolic:
+        """A number as an address."""
+        return Symbolic(arg.sum, type.scalar, arg.shape, arg.origin)
+
+    def create_ptr_to_int(self, arg: Symbolic, type: Any) -> Symbolic:
+        """An address as a number."""
+        return Symbolic(wrap(arg.sum, integer_type(type.scalar)), type.scalar, arg.shape, arg.origin)
+
+    def create_addptr(self, pointer: Symbolic, offset: Symbolic) -> Symbolic:
+        """A pointer so many elements further on."""
+        moved = add(pointer.sum, scale(offset.sum, width(pointer.dtype)))
+        return Symbolic(moved, pointer.dtype, pointer.shape, Origin("add", pointer.origin, offset.origin))
+
+    # --- arithmetic ---
+
+    def create_and(self, a: Symbolic, b: Symbolic) -> Symbolic:
+        """Bit by bit; of masks, where both are true."""
+        if isinstance(a.node, Cond) and isinstance(b.node, Cond):
+            return _bool(both(a.node, b.node), a, b, "and")
+        return _whole(integers.bits_and(a.sum, b.sum, integer_type(a.dtype)), a, b, "and")
+
+    def create_or(self, a: Symbolic, b: Symbolic) -> Symbolic:
+        """Bit by bit; of masks, where one is true."""
+        if isinstance(a.node, Cond) and isinstance(b.node, Cond):
+            return _bool(any_of((a.node, b.node)), a, b, "or")
+        return _whole(integers.bits_or(a.sum, b.sum, integer_type(a.dtype)), a, b, "or")
+
+    def create_xor(self, a: Symbolic, b: Symbolic) -> Symbolic:
+        """Bit by bit."""
+        if isinstance(a.node, Cond) and isinstance(b.node, Cond):
+            return _bool(_differ(a.node, b.node), a, b, "xor")
+        return _whole(integers.bits_xor(a.sum, b.sum, integer_type(a.dtype)), a, b, "xor")
+
+    def create_lshr(self, a: Symbolic, b: Symbolic) -> Symbolic:
+        """To the right, with zeros moving in."""
+        kind = integer_type(a.dtype)
+        unsigned = IntegerType(kind.bits, False)
+        shifted = integers.shift_right(wrap(a.sum, unsigned), b.sum, unsigned)
+        return _whole(wrap(shifted, kind), a, b, "shr")
+
+    def create_ashr(self, a: Symbolic, b: Symbolic) -> Symbolic:
+        """To the right, with copies of the sign moving in."""
+        kind = integer_type(a.dtype)
+        signed = IntegerType(kind.bits, True)
+        return _whole(wrap(integers.shift_right(wrap(a.sum, signed), b.sum, signed), kind), a, b, "shr")
+
+    def create_umulhi(self, a: Symbolic, b: Symbolic) -> Symbolic:
+        """The upper half of the product of two unsigned numbers."""
+        kind = integer_type(a.dtype)
+        unsigned = IntegerType(kind.bits, False)
+        product = multiply(wrap(a.sum, unsigned), wrap(b.sum, unsigned))
+        upper = integers.floor_divide(product, 1 << kind.bits)
+        return Symbolic(wrap(upper, kind), a.dtype, a.shape, Origin("umulhi", a.origin, b.origin))
+
+    def create_iabs(self, a: Symbolic) -> Symbolic:
+        """Without its sign."""
+        absolute = wrap(integers.absolute(a.sum), integer_type(a.dtype))
+        return Symbolic(absolute, a.dtype, a.shape, Origin("abs", a.origin))
+
+    def create_fneg(self, a: Symbolic) -> Symbolic:
+        """The other sign."""
+        node = -a.node if isinstance(a.node, float) else None
+        return Symbolic(node, a.dtype, a.shape, Origin("-", a.origin))
+
+    def create_select(self, condition: Symbolic, a: Symbolic, b: Symbolic) -> Symbolic:
+        """a where the condition holds, b elsewhere."""
+        test = condition.condition
+        if test is TRUE or test is FALSE:
+            return a if test is TRUE else b
+        if isinstance(a.node, Cond) or isinstance(b.node, Cond):
+            node: Any = any_of((both(test, a.condition), both(opposite(test), b.condition)))
+        elif isinstance(a.node, Sum) and isinstance(b.node, Sum):
+            node = choose(test, a.node, b.node)
+        else:
+            node = a.node if a.node == b.node else None
+        origin = a.origin if a.origin is b.origin else Origin("where", condition.origin, a.origin, b.origin)
+        shape = max(a.shape, b.shape, key=len)
+        return Symbolic(node, a.dtype.scalar, shape, origin)
+
+    def create_extern_elementwise(
+        self, library: str, path: str, symbol: str, args: list[Symbolic], type: Any, is_pure: bool
+    ) -> Symbolic:
+        """A function of a math library."""
+        origin = Origin(symbol.removeprefix("__nv_"), *(arg.origin for arg in args))
+        return self.open_value(type, args[0].shape if args else (), f"the result of {origin.op}", origin)
+
+    def create_inline_asm(
+        self, assembly: str, constraints: str, args: list[Symbolic], types: list[Any], *_: Any
+    ) -> "_Results":
+        """Instructions of a GPU: their results are unknown."""
+        origin = Origin("inline_asm", *(arg.origin for arg in args))
+        shape = args[0].shape if args else ()
+        return _Results([self.open_value(t, shape, "the result of inline assembly", origin) for t in types])
+
+    # --- what has no value ---
+
+    def create_print(self, *_: Any) -> None:
+        """It has no effect on addresses."""
+
+    create_assert = create_assume = create_barrier = create_print
+    create_grid_dependency_wait = create_grid_dependency_launch_dependents = create_print
+
+    def __getattr__(self, name: str) -> Any:
+        """A constant (`get_int32`), or an op that is not known: its result is not known either."""
+        if name.startswith("get_"):
+            dtype = getattr(tl, name.removeprefix("get_"), None)
+            if not isinstance(dtype, tl.dtype):
+                raise AttributeError(name)
+            return lambda value: _constant(value, dtype)
+        if not name.startswith("create_"):
+            raise AttributeError(name)
+        short = name.removeprefix("create_")
+        if any(word in short for word in _MEMORY):
+            raise Stopped(f"{short} is not known, and may touch memory")
+        return lambda *args: self._not_known(short, *args)
+
+    def _not_known(self, name: str, *args: Any) -> Symbolic:
+        values = [arg for arg in args if isinstance(arg, Symbolic)]
+        if not values:
+            raise Stopped(f"{name} is not known")
+        shape = max((value.shape for value in values), key=math.prod)
+        origin = Origin(name, *(value.origin for value in values))
+        return self.open_value(values[0].dtype, shape, f"the result of {name}", origin)
+
+
+class _Results:
+    """The results of inline assembly."""
+
+    def __init__(self, values: list[Symbolic]):
+        self._values = values
+
+    def get_result(self, position: int) -> Symbolic:
+        """One of them."""
+        return self._values[position]
+
+
+def _constant(value: Any, dtype: Any, ones: bool = False) -> Symbolic:
+    if dtype.is_floating():
+        return Symbolic(float(value), dtype, (), Origin(f"{value:g}"))
+    if dtype.is_bool():
+        return Symbolic(TRUE if value else FALSE, dtype, (), Origin(str(bool(value))))
+    kind = integer_type(dtype)
+    value = kind.high if ones and not kind.signed else int(value)
+    return Symbolic(wrap(number(value), kind), dtype, (), Origin(str(value)))
+
+
+def _convert_custom_types(input: Any, type: Any, rounding: Any, _semantic: Any) -> Any:
+    return tl.tensor(_semantic.builder.create_fp_to_fp(input.handle, type, rounding), type)
+
+
+def _shape(a: Symbolic, b: Symbolic) -> tuple[int, ...]:
+    return a.shape if len(a.shape) >= len(b.shape) else b.shape
+
+
+def _whole(node: Sum, a: Symbolic, b: Symbolic, op: str) -> Symbolic:
+    return Symbolic(node, a.dtype.scalar, _shape(a, b), Origin(op, a.origin, b.origin))
+
+
+def _bool(node: Cond, a: Symbolic, b: Symbolic, op: str) -> Symbolic:
+    return Symbolic(node, tl.int1, _shape(a, b), Origin(op, a.origin, b.origin))
+
+
+def _differ(a: Cond, b: Cond) -> Cond:
+    return any_of((both(a, opposite(b)), both(opposite(a), b)))
+
+
+def _arithmetic(op: str, function: Callable[[Sum, Sum], Sum]) -> Callable[..., Symbolic]:
+    """An op on two integers of one type; what does not fit wraps around."""
+
+    def run(self: SymbolicBuilder, a: Symbolic, b: Symbolic) -> Symbolic:
+        if isinstance(a.node, Cond) and isinstance(b.node, Cond) and op in ("add", "sub", "mul"):
+            # Triton's int1 is a number of one bit.
+            node = both(a.node, b.node) if op == "mul" else _differ(a.node, b.node)
+            return _bool(node, a, b, op)
+        return _whole(wrap(function(a.sum, b.sum), integer_type(a.dtype)), a, b, op)
+
+    return run
+
+
+def _compared(op: str) -> Callable[..., Symbolic]:
+    def run(self: SymbolicBuilder, a: Symbolic, b: Symbolic) -> Symbolic:
+        if isinstance(a.node, float) and isinstance(b.node, float):
+            return _bool(TRUE if _ON_FLOATS[op](a.node, b.node) else FALSE, a, b, op)
+        if isinstance(a.node, float | None) or isinstance(b.node, float | None):
+            args = (*indices(_shape(a, b)), *self.scope())
+            return _bool(unknown_condition(Reason("a comparison of floats"), args), a, b, op)
+        if isinstance(a.node, Cond) and isinstance(b.node, Cond) and op in ("eq", "ne"):
+            differ = _differ(a.node, b.node)
+            return _bool(differ if op == "ne" else opposite(differ), a, b, op)
+        difference = subtract(a.sum, b.sum)
+        return _bool(_ON_SUMS[op](difference), a, b, op)
+
+    return run
+
+
+_ON_SUMS: dict[str, Callable[[Sum], Cond]] = {
+    "ge": not_negative,
+    "gt": lambda a: not_negative(add(a, number(-1))),
+    "le": lambda a: not_negative(scale(a, -1)),
+    "lt": lambda a: not_negative(add(scale(a, -1), number(-1))),
+    "eq": lambda a: equal(a, number(0)),
+    "ne": lambda a: opposite(equal(a, number(0))),
+}
+"""Comparisons of a difference with zero."""
+
+_ON_FLOATS: dict[str, Callable[[float, float], bool]] = {
+    "ge": lambda a, b: a >= b,
+    "gt": lambda a, b: a > b,
+    "le": lambda a, b: a <= b,
+    "lt": lambda a, b: a < b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}
+
+_ARITHMETIC: dict[str, tuple[str, Callable[[Sum, Sum], Sum]]] = {
+    "add": ("add", add),
+    "sub": ("sub", subtract),
+    "mul": ("mul", multiply),
+    "minsi": ("min", minimum),
+    "minui": ("min", minimum),
+    "maxsi": ("max", maximum),
+    "maxui": ("max", maximum),
+    **dict.fromkeys(("sdiv", "udiv", "idiv"), ("div", integers.divide)),
+    **dict.fromkeys(("srem", "urem"), ("mod", integers.remainder)),
+}
+
+
+def _shl(self: SymbolicBuilder, a: Symbolic, b: Symbolic) -> Symbolic:
+    return _whole(integers.shift_left(a.sum, b.sum, integer_type(a.dtype)), a, b, "shl")
+
+
+SymbolicBuilder.create_shl = _shl  # type: ignore[attr-defined]
+for _name, (_op, _function) in _ARITHMETIC.items():
+    setattr(SymbolicBuilder, f"create_{_name}", _arithmetic(_op, _function))
+for _op in _ON_SUMS:
+    for _prefix in ("icmpS", "icmpU", "icmp", "fcmpO", "fcmpU"):
+        setattr(SymbolicBuilder, f"create_{_prefix}{_op.upper()}", _compared(_op))

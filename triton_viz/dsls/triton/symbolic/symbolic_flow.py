@@ -1,0 +1,292 @@
+"""Symbolic flow: control flow when which programs are meant is open.
+
+It is the executor's flow with conditions in place of lanes: *active* is the condition under which a program
+comes to the current statement. Both ways of an `if` are run, and assignments become choices.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import triton.language as tl
+from triton.language.core import base_value
+from triton.runtime.jit import JITCallable, KernelInterface
+
+from triton_viz.dsls.triton.compat import source_of
+from triton_viz.dsls.triton.control_flow.lane_flow import Flow, Split
+from triton_viz.dsls.triton.control_flow.python_builtins import make_range
+from triton_viz.dsls.triton.control_flow.rewrite import rewritten
+from triton_viz.dsls.triton.symbolic.evaluate import atoms_of
+from triton_viz.dsls.triton.symbolic.expression import FALSE, TRUE, both, given, number, opposite
+from triton_viz.dsls.triton.symbolic.expression_origin import Origin
+from triton_viz.dsls.triton.symbolic.nodes import Cond, Sum
+from triton_viz.dsls.triton.symbolic.symbolic_loops import SymbolicLoop
+from triton_viz.dsls.triton.symbolic.symbolic_ops import Stopped
+from triton_viz.dsls.triton.symbolic.symbolic_range import Key, Restart, Static, SymbolicRange
+from triton_viz.dsls.triton.symbolic.symbolic_rewrite import SymbolicRewriter
+from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, indices
+from triton_viz.executor.lanes import Lanes
+
+_CONDITION = getattr(tl, "condition", None)
+
+
+class SymbolicFlow(Flow):
+    """Runs rewritten kernels once, for all programs of a grid. A condition on them stands for a mask."""
+
+    all_lanes = TRUE
+    lane_range = SymbolicRange
+
+    def __init__(self, semantic: Any, substitutes: dict[Any, Callable], modes: dict[Key, str]):
+        super().__init__(Lanes(1), semantic, lambda *_: None, substitutes)
+        self.modes = modes
+        """Loops that are to be unrolled or summarized."""
+        self.muted = 0
+        """Whether a loop's body runs only to see what it changes: then nothing is noted."""
+        self.loop_serial = 0
+        self.lanes.active = TRUE  # type: ignore[assignment] - a condition in place of lanes
+        self._entry: Cond = TRUE
+        self._extra: tuple[Sum, ...] = ()
+
+    @property
+    def active(self) -> Cond:
+        """Which programs come to the current statement."""
+        return self.lanes.active  # type: ignore[return-value]
+
+    @property
+    def waiting(self) -> list[Any]:
+        """The regions, which hold conditions here."""
+        return self.regions
+
+    def run(self, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a kernel's function."""
+        self._reset()
+        self.lanes.active = TRUE  # type: ignore[assignment]
+        return self._enter(self._rewritten(fn), *args, **kwargs)
+
+    def counters(self, without: Any = None) -> tuple[Sum, ...]:
+        """The counters of the enclosing loops, which distinguish their iterations."""
+        loops: list[Any] = self.loops
+        return (
+            tuple(loop.counter for loop in loops if loop is not without and loop.counter.terms) + self._extra
+        )
+
+    def where(self) -> list[tuple[int, Sum]]:
+        """The loops around the current statement: the line, and which iteration."""
+        return [(loop.line, loop.index) for loop in self.loops]  # type: ignore[misc]
+
+    def inline(self, function: Any, shape: tuple[int, ...], *args: Any) -> Any:
+        """Call a function of scalars for each element of a block."""
+        outer, self._extra = self._extra, (*self._extra, *indices(shape))
+        try:
+            return self.call(function, *args)
+        finally:
+            self._extra = outer
+
+    # --- who is active ---
+
+    def set_active(self, active: Any) -> None:
+        """Make this the condition of what follows."""
+        self.lanes.active = active
+        self.alive = active is not FALSE
+
+    def leave(self, start: int) -> None:
+        """Take the active programs out of the regions from `start` on."""
+        gone = opposite(self.active)
+        known: dict[int, Cond] = {}
+        regions: list[Any] = self.regions
+        for position in range(start, len(regions)):
+            before = regions[position]
+            if id(before) not in known:
+                known[id(before)] = both(before, gone)
+            regions[position] = known[id(before)]
+        self.set_active(FALSE)
+
+    def test(self, condition: Any) -> "bool | Split":
+        """Begin an `if`."""
+        if not isinstance(condition, tl.tensor):
+            return bool(condition)
+        return self.split(self.scalar(condition).condition)
+
+    def split(self, holds: Any) -> "bool | Split":
+        """`test`, with the condition itself."""
+        active = self.active
+        taken = both(active, holds)
+        if taken is FALSE:
+            return False
+        rest = both(active, opposite(holds))
+        if rest is FALSE:
+            return True
+        self.regions.append(active)  # type: ignore[arg-type]
+        self.set_active(taken)
+        return Split(rest)  # type: ignore[arg-type]
+
+    def chosen(self, split: "bool | Split", a: Any, b: Any) -> Any:
+        """`a if c else b`, with the sides that were wanted."""
+        if not isinstance(split, Split):
+            return a if split else b
+        self.join()
+        rest: Any = split.rest
+        return self.blend(given(rest, self.active), b, a)
+
+    def leaves(self, value: Any) -> bool:
+        """Return from the call. True if no program is left in it."""
+        base = self.frame.base
+        if self._summarized() is None and (len(self.regions) == base or self.active is self.regions[base]):
+            self.finish(value)
+            return True
+        self.finish(value)
+        self.leave(base)
+        return False
+
+    def finish(self, *value: Any) -> Any:
+        """The end of a call: what has been returned."""
+        frame = self.frame
+        if value and self.active is not FALSE:
+            mask = given(self.active, self._entry)
+            frame.value = self.blend(mask, value[0], frame.value) if frame.returned else value[0]
+            frame.returned = True
+        return frame.value
+
+    def for_loop(self, line: int, items: Any, as_tensor: bool) -> Any:
+        """Begin a `for`."""
+        return SymbolicLoop(self, (sys._getframe(1).f_code.co_filename, line), items, as_tensor)
+
+    def while_loop(self, line: int) -> Any:
+        """Begin a `while`."""
+        return SymbolicLoop(self, (sys._getframe(1).f_code.co_filename, line))
+
+    def _summarized(self) -> Any:
+        """The innermost loop of this call that is run once for all iterations."""
+        loops: list[Any] = self.loops
+        return next((loop for loop in reversed(loops) if loop.at > self.frame.base and loop.summarized), None)
+
+    def _relative(self) -> Cond:
+        """Under which condition an assignment happens, among those that will look at the variable."""
+        base = self.frame.base
+        loop = self._summarized()
+        if loop is not None:
+            known = self.regions[loop.at]
+        else:
+            known = self.regions[base] if len(self.regions) > base else self.active
+        return given(self.active, known)  # type: ignore[arg-type]
+
+    # --- values ---
+
+    def merge(self, new: Any, old: Any) -> Any:
+        """A value as an assignment stores it where some may keep the old one."""
+        return self.keep(self.tensor(new), old)
+
+    def keep(self, new: Any, old: Any) -> Any:
+        """The new value for those that are active, the old one for the others."""
+        mask = self._relative()
+        return new if mask is TRUE else self.blend(mask, new, old)
+
+    def unmerged(self, value: Any) -> Any:
+        """A value for what is no variable, and so has no old value."""
+        if self._relative() is not TRUE:
+            raise Stopped("an attribute or an element is assigned by some programs only")
+        return value
+
+    def _select(self, mask: Cond, new: Any, old: Any) -> Any:
+        a, b = self.tensor(new), self.tensor(old)
+        if isinstance(a, tl.tensor) and isinstance(b, tl.tensor) and a.type == b.type:
+            kind: Any = a.type
+            test = Symbolic(mask, tl.int1, (), Origin("the branch taken"))
+            if isinstance(a.handle, Symbolic) and isinstance(b.handle, Symbolic):
+                return tl.tensor(self.semantic.builder.create_select(test, a.handle, b.handle), kind)
+        return self._torn(mask, a, b)
+
+    def _torn(self, mask: Cond, new: Any, old: Any) -> Any:
+        """A variable of one kind for some programs and of another for others.
+
+        Triton compiles that only if it is not read where the branches meet again. So those that did not
+        assign it will not ask for it, and if they do, they get a value that is not known.
+        """
+        if isinstance(new, tl.tensor) and isinstance(new.handle, Symbolic) and _is_plain_tensor(old):
+            handle: Any = new.handle
+            kind: Any = new.type
+            builder = self.semantic.builder
+            other = builder.open_value(handle.dtype, handle.shape, "a variable of two types", handle.origin)
+            test = Symbolic(mask, tl.int1, (), Origin("the branch taken"))
+            return tl.tensor(builder.create_select(test, handle, other), kind)
+        if isinstance(new, base_value) and isinstance(old, base_value):
+            raise Stopped("a variable is of one kind for some programs and of another for others")
+        return new
+
+    def scalar(self, value: tl.tensor) -> Symbolic:
+        """A single number."""
+        handle: Any = value.handle
+        if any(size != 1 for size in handle.shape):
+            raise TypeError(f"a block of shape {list(handle.shape)} is no single number")
+        return handle
+
+    def as_cond(self, condition: Any) -> Cond:
+        """A condition of the kernel's, Python's or a tensor."""
+        if _CONDITION is not None and isinstance(condition, _CONDITION):
+            condition = condition.condition
+        if isinstance(condition, tl.tensor):
+            return self.scalar(condition).condition
+        return TRUE if condition else FALSE
+
+    def as_int(self, value: Sum, what: str) -> int:
+        """A number that Python needs to know."""
+        if value.low == value.high:
+            return value.low
+        self._refuse(value, what)
+        raise AssertionError
+
+    def _refuse(self, node: Any, what: str) -> None:
+        used = set(atoms_of(node, inside_unknowns=True))
+        loops: list[Any] = self.loops
+        for loop in reversed(loops):
+            if loop.summarized and loop.counter.terms[0][0] in used and loop.can_unroll:
+                raise Restart(loop.key, "unroll")
+        raise Stopped(f"{what} differs between programs")
+
+    def truth(self, value: tl.tensor) -> bool:
+        """`bool(tensor)`."""
+        condition = self.scalar(value).condition
+        if condition is not TRUE and condition is not FALSE:
+            self._refuse(condition, "a condition that Python needs")
+        return condition is TRUE
+
+    def index(self, value: tl.tensor) -> int:
+        """`int(tensor)`, and a tensor where Python needs an index."""
+        return self.as_int(self.scalar(value).sum, "an index that Python needs")
+
+    def per_lane(self, value: tl.tensor) -> Any:
+        """The only number there is."""
+        node = self.scalar(value).node
+        return node if isinstance(node, float) else number(self.index(value))
+
+    def agreed(self, values: Any, what: str = "a value that Python needs") -> Any:
+        """The one number on which all agree."""
+        return values if isinstance(values, float) else self.as_int(values, what)
+
+    # --- calls ---
+
+    def _rewritten(self, fn: Any) -> Callable:
+        while isinstance(fn, KernelInterface) and not isinstance(fn, JITCallable):
+            fn = fn.fn  # type: ignore[attr-defined] - autotuner, heuristics and traces wrap a kernel
+        if isinstance(fn, JITCallable):
+            return rewritten(fn.fn, self, source_of(fn), SymbolicRewriter)
+        return rewritten(fn, self, rewriter=SymbolicRewriter)
+
+    def _enter(self, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
+        outer, self._entry = self._entry, self.active
+        result = super()._enter(function, *args, **kwargs)
+        self._entry = outer
+        return result
+
+    def _substitutes(self) -> dict[Any, Callable]:
+        return {**super()._substitutes(), tl.static_range: self._static_range}
+
+    def _static_range(self, *args: Any, **kwargs: Any) -> Any:
+        found = make_range(self, *args, **kwargs)
+        return Static(found) if isinstance(found, range) else found
+
+
+def _is_plain_tensor(value: Any) -> bool:
+    return not isinstance(value, base_value) or (
+        isinstance(value, tl.tensor) and isinstance(value.handle, Symbolic)
+    )

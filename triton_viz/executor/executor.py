@@ -1,0 +1,319 @@
+"""Runs all programs of a grid: chunk by chunk, each chunk's programs at once.
+
+Programs of a grid have no order, so chunks may be of any size and lanes that cannot go on together may be run
+apart. A chunk that has to be run again is undone first; the chunks before it stand.
+"""
+
+import ctypes
+import functools
+import math
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from triton_viz.core.records.columns import Programs
+from triton_viz.executor.lanes import Diverged, RunLater, RunOneByOne
+
+FIRST_LANES = 256
+"""The size of the first chunk, before anything is known of a kernel's blocks."""
+BYTES_PER_VALUE = 1 << 20
+"""How large a chunk's largest value should be: it, and a few like it, should stay in the cache."""
+MOST_LANES = 1 << 14
+_PATIENCE = 1.0
+"""Seconds after which a launch shows how far it is."""
+
+
+class Machine(Protocol):
+    """Runs a chunk on one thread."""
+
+    ordered: bool
+    """Whether the chunk has come to an op whose result depends on the order of programs."""
+    on_ordered: Callable[[], None]
+    """Called when it comes to one."""
+
+    @property
+    def bytes_per_lane(self) -> int:
+        """How large the largest value was, for one program."""
+        ...
+
+    def enter(self) -> None:
+        """Make it the current thread's."""
+        ...
+
+    def begin(self, order: np.ndarray) -> Programs:
+        """Prepare for the programs with these places in the grid."""
+        ...
+
+    def run(self) -> None:
+        """Run the kernel for them."""
+        ...
+
+    def undo(self) -> None:
+        """Take back every write since `begin`."""
+        ...
+
+    def may_wait(self, others_may_help: bool) -> None:
+        """Whether a program that waits for another raises `RunLater`, or an error in the end."""
+        ...
+
+
+def run_grid(
+    total: int,
+    make_machine: Callable[[], Machine],
+    began: Callable[[Programs], None],
+    discarded: Callable[[], None],
+    *,
+    vectorized: bool = True,
+    threads: int = 1,
+    progress: Callable[[int], None] = lambda done: None,
+    chosen: np.ndarray | None = None,
+) -> None:
+    """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
+
+    With `chosen`, only the programs with these places in the grid are run, in this order. A chunk of one
+    program is run again only if it waited for a program after it. With several threads, chunks run side by
+    side; one that comes to an atomic waits for all before it, so that the result is the same as without
+    threads.
+    """
+    later: list[np.ndarray] = []
+    total = total if chosen is None else len(chosen)
+
+    def positions(start: int, lanes: int) -> np.ndarray:
+        stop = min(start + lanes, total)
+        return np.arange(start, stop, dtype=np.int64) if chosen is None else chosen[start:stop]
+
+    def on_new_machine() -> tuple[Machine, _Chunks]:
+        machine = make_machine()
+        machine.enter()
+        return machine, _Chunks(machine, began, discarded, later, progress)
+
+    if threads > 1 and total > 1:
+        _on_threads(total, positions, on_new_machine, FIRST_LANES if vectorized else 1, threads)
+        if later:
+            on_new_machine()[1].put_off()
+        return
+    machine, run = on_new_machine()
+    start, lanes = 0, min(total, FIRST_LANES) if vectorized else 1
+    while start < total:
+        run.chunk(positions(start, lanes))
+        start += lanes
+        if vectorized:
+            lanes = _lanes_for(machine.bytes_per_lane)
+    run.put_off()
+
+
+def _lanes_for(bytes_per_lane: int) -> int:
+    return min(MOST_LANES, max(16, BYTES_PER_VALUE // max(bytes_per_lane, 1)))
+
+
+class _Chunks:
+    """Runs chunks on one machine."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        began: Callable[[Programs], None],
+        discarded: Callable[[], None],
+        later: list[np.ndarray],
+        progress: Callable[[int], None],
+    ):
+        self._machine, self._began, self._discarded = machine, began, discarded
+        self._later, self._progress = later, progress
+        machine.may_wait(others_may_help=True)
+
+    def chunk(self, order: np.ndarray) -> None:
+        """Run these programs; together if that can be, otherwise in groups or one by one."""
+        machine = self._machine
+        self._began(machine.begin(order))
+        try:
+            machine.run()
+        except Diverged as split:
+            if len(order) == 1:
+                raise
+            self._undo()
+            # An atomic's result tells in which order programs came: then that order has to be kept.
+            groups = split.groups if not machine.ordered else [[lane] for lane in range(len(order))]
+            for group in groups:
+                self.chunk(order[group])
+            return
+        except RunOneByOne:
+            if len(order) == 1:
+                raise
+            self._undo()
+            for position in range(len(order)):
+                self.chunk(order[position : position + 1])
+            return
+        except RunLater:
+            self._undo()
+            self._later.append(order)
+            return
+        self._progress(len(order))
+
+    def put_off(self) -> None:
+        """Run the programs that waited for others, until each has got what it waits for."""
+        waiting, patient = sorted(self._later, key=lambda order: order[0]), False
+        while waiting:
+            self._later.clear()
+            # A program mostly waits for its successor, so the last comes first.
+            for order in waiting if patient else waiting[::-1]:
+                self.chunk(order)
+            patient = len(self._later) == len(waiting)
+            self._machine.may_wait(others_may_help=not patient)
+            waiting = sorted(self._later, key=lambda order: order[0])
+
+    def _undo(self) -> None:
+        self._machine.undo()
+        self._discarded()
+
+
+def _on_threads(
+    total: int,
+    positions: Callable[[int, int], np.ndarray],
+    on_new_machine: Callable[[], tuple[Machine, _Chunks]],
+    size: int,
+    threads: int,
+) -> None:
+    """Run chunks of some size on several threads."""
+    turns = _Turns(range(0, total, size))
+
+    def work() -> None:
+        try:
+            machine, run = on_new_machine()
+            while (start := turns.take()) is not None:
+                machine.on_ordered = functools.partial(turns.wait, start)
+                try:
+                    run.chunk(positions(start, size))
+                except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+                    turns.stop(start, error)
+                turns.done(start)
+        except _Stopped:
+            pass
+        except BaseException as error:  # noqa: BLE001
+            turns.stop(error=error)
+        finally:
+            ended.append(threading.current_thread())
+            ended_one.put(None)
+
+    ended: list[threading.Thread] = []
+    ended_one: queue.SimpleQueue[None] = queue.SimpleQueue()
+    pool = [threading.Thread(target=work, name=f"triton_viz-sm{n}", daemon=True) for n in range(threads)]
+    try:
+        for thread in pool:
+            thread.start()
+        for _ in pool:
+            ended_one.get()  # not join: interrupted, that takes a thread for ended that is not
+    except BaseException:  # KeyboardInterrupt
+        turns.stop()
+        _interrupt(pool, ended)
+        raise
+    for thread in pool:
+        thread.join()
+    if turns.errors:
+        raise turns.errors[min(turns.errors)]
+
+
+def _interrupt(pool: list[threading.Thread], ended: list[threading.Thread]) -> None:
+    """End threads, also one that is in an endless loop."""
+    for thread in pool:
+        while thread.ident is not None and thread not in ended:
+            ident = ctypes.c_ulong(thread.ident)
+            if not ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(_Stopped)):
+                break
+            time.sleep(0.02)
+
+
+class _Stopped(BaseException):
+    """Another chunk has failed, or the user does not want to wait."""
+
+
+class _Turns:
+    """Hands out chunks in order, and lets one wait until all before it are done."""
+
+    def __init__(self, starts: range):
+        self._left = iter(starts)
+        self._running: set[int] = set()
+        self._changed = threading.Condition()
+        self._stopped_at = math.inf
+        self.errors: dict[int, BaseException] = {}
+
+    def take(self) -> int | None:
+        """The next chunk; None if there is none."""
+        with self._changed:
+            start = next(self._left, None) if self._stopped_at == math.inf else None
+            if start is not None:
+                self._running.add(start)
+            return start
+
+    def done(self, start: int) -> None:
+        """A chunk has ended."""
+        with self._changed:
+            self._running.discard(start)
+            self._changed.notify_all()
+
+    def wait(self, start: int) -> None:
+        """Until a chunk is the first of those that run."""
+        with self._changed:
+            while min(self._running) != start:
+                if start > self._stopped_at:
+                    raise _Stopped
+                self._changed.wait()
+
+    def stop(self, start: int = -1, error: BaseException | None = None) -> None:
+        """Let no thread take another chunk; waiting threads stop, except those before the failed chunk."""
+        with self._changed:
+            self._stopped_at = min(self._stopped_at, start)
+            if error is not None and not isinstance(error, _Stopped):
+                self.errors[start] = error
+            self._changed.notify_all()
+
+
+class Progress:
+    """A bar on the terminal, once a launch has taken a while: how many programs are done, and how fast."""
+
+    def __init__(self, kernel: str, total: int, visible: bool):
+        self._kernel, self._total = kernel, total
+        self._begin = time.monotonic() if visible else None
+        self._bar: Any = None
+        self._task: Any = None
+        self._done = 0
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: int) -> None:
+        """So many more programs are done."""
+        self._done += done
+        if self._begin is None:
+            return
+        if self._bar is None and time.monotonic() - self._begin > _PATIENCE:
+            self._bar, self._task = _bar(self._kernel, self._total)
+        if self._bar is not None:
+            rate = self._done / (time.monotonic() - self._begin)
+            self._bar.update(self._task, completed=self._done, rate=f"{rate:,.0f} programs/s")
+
+
+def _bar(kernel: str, total: int) -> tuple[Any, Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("programs"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(kernel, total=total, rate="")
+    bar.start()
+    return bar, task

@@ -1,0 +1,150 @@
+"""The tensors that a kernel may touch, and those that are alive but none of its business."""
+
+import contextlib
+import gc
+import weakref
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from triton_viz.core.records.tensor_info import TensorInfo
+from triton_viz.executor import raw_memory
+
+
+class Storages:
+    """The memory that a launch may access at some moment. Immutable, so threads see a consistent state.
+
+    `arguments` are what any pointer may touch; `loaded` are tensors whose address the kernel loaded, each of
+    which only pointers that were computed from that address may touch.
+    """
+
+    def __init__(self, arguments: tuple[TensorInfo, ...], loaded: dict[int, TensorInfo]):
+        self.arguments = arguments
+        self.loaded = loaded
+        """By the address that was loaded. An argument may be among them."""
+        self.adopted = [info for info in loaded.values() if info not in arguments]
+        """The loaded ones that are no arguments."""
+        spans: list[list[int]] = []
+        for start, end in sorted({info.storage for info in arguments if info.storage[0] < info.storage[1]}):
+            if spans and start < spans[-1][1]:
+                spans[-1][1] = max(spans[-1][1], end)
+            else:
+                spans.append([start, end])
+        self.spans = [(start, end) for start, end in spans]
+        self._starts, self._ends = _columns(self.spans)
+        roots = sorted(loaded)
+        self._roots = np.array(roots, np.int64)
+        self._lows, self._highs = _columns([loaded[root].storage for root in roots])
+
+    def holds(self, low: int, high: int) -> bool:
+        """Whether all bytes from low up to high lie in one argument's storage."""
+        return any(start <= low and high <= end for start, end in self.spans)
+
+    def outside(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+        """Which spans of bytes do not lie in an argument's storage."""
+        if not self.spans:
+            return np.ones(lows.shape, bool)
+        position = np.searchsorted(self._starts, lows, side="right") - 1
+        return (position < 0) | (highs > self._ends[position])
+
+    def limits(self, roots: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """From where to where the tensor's storage reaches that starts at each root; 0 to 0 if none does.
+
+        None if no root is a loaded tensor's address.
+        """
+        if not len(self._roots):
+            return None
+        position = np.minimum(np.searchsorted(self._roots, roots), len(self._roots) - 1)
+        known = self._roots[position] == roots
+        if not known.any():
+            return None
+        return np.where(known, self._lows[position], 0), np.where(known, self._highs[position], 0)
+
+    def with_loaded(self, found: dict[int, TensorInfo]) -> "Storages":
+        """The same, and some more tensors whose addresses were loaded."""
+        return Storages(self.arguments, {**self.loaded, **found})
+
+
+def _columns(spans: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    pairs = np.array(list(spans), np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+class LiveTensors:
+    """Every torch tensor of this process that is alive, and where it is.
+
+    They are looked for once, when first asked for: that takes as long as a small launch.
+    """
+
+    @cached_property
+    def _found(self) -> list[tuple[TensorInfo, "weakref.ref[Any]"]]:
+        import torch
+
+        found = []
+        with torch._C.DisableTorchFunctionSubclass():  # ask no subclass
+            for tensor in _live_tensors():
+                # A subclass may have no device or no memory of its own, and says so with an error.
+                with contextlib.suppress(RuntimeError):
+                    if tensor.layout is torch.strided and tensor.device.type == "cpu":
+                        found.append((TensorInfo.of("another tensor", tensor), weakref.ref(tensor)))
+        return found
+
+    @cached_property
+    def _by_start(self) -> dict[int, tuple[TensorInfo, "weakref.ref[Any]"]]:
+        """By the addresses of their first elements, and of their storages' first bytes."""
+        starts = {}
+        for info, reference in self._found:
+            if info.storage[0] < info.storage[1]:
+                starts.setdefault(info.storage[0], (info, reference))
+                starts.setdefault(info.address, (info, reference))
+        return starts
+
+    def at(self, addresses: Iterable[int]) -> Iterator[tuple[int, TensorInfo, Any]]:
+        """The tensors that start at one of these addresses: address, description, and the tensor itself."""
+        for address in addresses:
+            info, reference = self._by_start.get(address, (None, None))
+            if info is not None and reference is not None and (tensor := reference()) is not None:
+                yield address, info, tensor
+
+    def holding(self, addresses: np.ndarray) -> list[TensorInfo]:
+        """Those whose storage holds one of these addresses, one for each storage."""
+        found = {}
+        for info, reference in self._found:
+            start, end = info.storage
+            if reference() is not None and ((addresses >= start) & (addresses < end)).any():
+                found.setdefault(info.storage, info)
+        return list(found.values())
+
+
+def _live_tensors() -> Iterator[Any]:
+    import torch
+
+    kinds: dict[type, bool] = {}
+    for thing in gc.get_objects():
+        kind = type(thing)  # not isinstance: that asks the object, and a proxy answers for another
+        if kind not in kinds:
+            fake = torch._subclasses.FakeTensor
+            kinds[kind] = issubclass(kind, torch.Tensor) and not issubclass(kind, fake)
+        if kinds[kind]:
+            yield thing
+
+
+def named_after_table(
+    found: TensorInfo, address: int, tables: Iterable[TensorInfo], number: int
+) -> TensorInfo:
+    """A loaded tensor under the name `*table[3]`, if the fourth number in the tensor `table` is its address.
+
+    If the address is nowhere, the name is `unnamed` and a number.
+    """
+    for table in tables:
+        if table.dtype in ("int64", "uint64") and table.storage[0] < table.storage[1]:
+            strides = tuple(stride * 8 for stride in table.strides)
+            pointers = raw_memory.array_at(table.address, table.shape, np.dtype(np.int64), strides)
+            positions = np.argwhere(pointers == address)
+            if len(positions):
+                name = f"*{table.name}[{', '.join(str(i) for i in positions[0])}]"
+                return msgspec.structs.replace(found, name=name)
+    return msgspec.structs.replace(found, name=f"unnamed{number}")

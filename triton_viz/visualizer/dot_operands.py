@@ -1,0 +1,82 @@
+"""Where the tiles of a product come from and go to, on a chip whose instructions name the buffers they touch.
+
+A buffer of the program leads from the load that filled it to the product that reads it, and from the product
+through whatever copies it to the store. Nothing is guessed.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from triton_viz.core.data import Dot, Load, Op, SbufEvent, Store, Transfer
+from triton_viz.core.records.chip import Instruction
+
+Tiles = tuple[int | None, int | None, int | None]
+"""The numbers of the records of the left tile's load, the right one's, and the store of the result."""
+
+
+def tiles_by_buffer(executed: Sequence[tuple[int, Op, int]], events: Sequence[SbufEvent]) -> dict[int, Tiles]:
+    """For each dot of a program, by its record's number, the accesses that its tiles are of."""
+    born: dict[int, list[int]] = defaultdict(list)
+    for position, event in enumerate(events):
+        born[event.start].append(position)
+    assigned = assigned_in(events)
+    filled: dict[int, set[int]] = defaultdict(set)
+    """By buffer, the loads whose elements are in it."""
+    from_dot: dict[int, set[int]] = defaultdict(set)
+    """By buffer, the dots whose result is in it."""
+    found: dict[int, list[int | None]] = {}
+    for instruction, ops in _steps(executed):
+        read = instruction.buffers_read
+        # A result that the instruction makes itself is the buffer whose life begins with it.
+        written = {*instruction.buffers_written, *born[instruction.number]}
+        written = {*written, *assigned.get(instruction.number, ())} - set(read)
+        passed = set().union(*(from_dot[buffer] for buffer in read))
+        for number, op in ops:
+            if isinstance(op, Load | Transfer):
+                size = math.prod(op.elements.shape if isinstance(op, Load) else op.shape)
+                held = {number} if isinstance(op, Load) else set().union(*(filled[one] for one in read))
+                for buffer in written:
+                    # What is as large as the buffer takes the place of all that was there.
+                    whole = size == math.prod(events[buffer].shape)
+                    filled[buffer] = held if whole else filled[buffer] | held
+            elif isinstance(op, Dot):
+                found[number] = [*(_only(filled[buffer]) for buffer in (*read, -1, -1)[:2]), None]
+                passed.add(number)
+            elif isinstance(op, Store):
+                for dot in passed:
+                    found[dot][2] = found[dot][2] if found[dot][2] is not None else number
+        for buffer in written:
+            from_dot[buffer] |= passed
+    return {number: (tiles[0], tiles[1], tiles[2]) for number, tiles in found.items()}
+
+
+def assigned_in(events: Sequence[SbufEvent]) -> dict[int, list[int]]:
+    """For each instruction whose result was assigned to a buffer, by number, the buffers by their place."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for position, event in enumerate(events):
+        for number in event.assigned:
+            found[number].append(position)
+    return dict(found)
+
+
+def _only(numbers: set[int]) -> int | None:
+    """The one there is. Of several it is not known which part of a buffer is read."""
+    return next(iter(numbers)) if len(numbers) == 1 else None
+
+
+def _steps(
+    executed: Sequence[tuple[int, Op, int]],
+) -> Iterator[tuple[Instruction, list[tuple[int, Op]]]]:
+    """Each instruction, with the ops that it did."""
+    current: Instruction | None = None
+    ops: list[tuple[int, Op]] = []
+    for number, op, _ in executed:
+        if isinstance(op, Instruction):
+            if current is not None:
+                yield current, ops
+            current, ops = op, []
+        else:
+            ops.append((number, op))
+    if current is not None:
+        yield current, ops
