@@ -15,26 +15,26 @@ This module is the public API, and nothing else.
 
 from typing import TYPE_CHECKING
 
-from gt import autograd, debug, errors
-from gt.client.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from gt.client.device import Device as device
-from gt.client.functions.activations import *
-from gt.client.functions.convolution import *
-from gt.client.functions.creation import *
-from gt.client.functions.dtypes import *
-from gt.client.functions.elementwise import *
-from gt.client.functions.exchange import *
-from gt.client.functions.indexing import *
-from gt.client.functions.logic import *
-from gt.client.functions.normalization import *
-from gt.client.functions.products import *
-from gt.client.functions.reductions import *
-from gt.client.functions.shaping import *
-from gt.client.random import manual_seed
+from gt import debug, errors
+from gt.autograd import gradients as autograd
+from gt.autograd.graph import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from gt.client.session import close, connect, init
-from gt.client.tensor import Tensor
 from gt.ops import Size
 from gt.ops.dtypes import NAMED
+from gt.tensors.device import Device as device
+from gt.tensors.functions.convolution import *
+from gt.tensors.functions.creation import *
+from gt.tensors.functions.dtypes import *
+from gt.tensors.functions.elementwise import *
+from gt.tensors.functions.exchange import *
+from gt.tensors.functions.normalization import *
+from gt.tensors.functions.products import *
+from gt.tensors.functions.random_numbers import *
+from gt.tensors.functions.reductions import *
+from gt.tensors.functions.shaping import *
+from gt.tensors.generated.functions import *
+from gt.tensors.random import manual_seed
+from gt.tensors.tensor import Tensor
 
 bool = NAMED["bool"]
 uint8 = NAMED["uint8"]
@@ -50,14 +50,14 @@ float64 = double = NAMED["float64"]
 if TYPE_CHECKING:
     from gt import nn, optim
     from gt.client import signals as signal
-    from gt.client.modules.files import load, save
     from gt.client.signals import load_config
+    from gt.nn.files import load, save
 
 _ON_FIRST_USE = {
     "nn": "gt.nn",
     "optim": "gt.optim",
-    "load": "gt.client.modules.files",
-    "save": "gt.client.modules.files",
+    "load": "gt.nn.files",
+    "save": "gt.nn.files",
     "load_config": "gt.client.signals",
     "signal": "gt.client.signals",
 }
@@ -67,11 +67,15 @@ _MODULES = ("nn", "optim", "signal")
 
 
 def __getattr__(name: str) -> object:
-    module = _ON_FIRST_USE.get(name)
-    if module is None:
-        raise AttributeError(f"module 'gt' has no attribute {name!r}")
     from importlib import import_module
 
+    module = _ON_FIRST_USE.get(name)
+    if module is None:
+        from gt.tensors.api import FUNCTIONS
+
+        if name in FUNCTIONS:  # of an op that was registered after gt was imported
+            return getattr(import_module("gt.tensors.generated.functions"), name)
+        raise AttributeError(f"module 'gt' has no attribute {name!r}")
     loaded = import_module(module)
     found = globals()[name] = loaded if name in _MODULES else getattr(loaded, name)
     return found

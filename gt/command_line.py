@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from gt import config
-from gt.transport import modifiers
+from gt import logs
+from gt.stream import modifiers
 
 DEFAULT_PORT = 12345
 
@@ -18,9 +18,9 @@ class Options(argparse.Namespace):
 
     address: str
     """Where the server is."""
-    modifiers: list[modifiers.StreamModifier]
+    modifiers: modifiers.Installed
     report: Callable[[str], None]
-    """Prints a line for whoever started this: a person, or, only if asked, a program."""
+    """Prints a line for the user who started this or, only if asked, for a program that did."""
     alive: Callable[[], bool]
     """Whether the program that started this, if one did, is still there."""
     parent: int | None
@@ -42,12 +42,12 @@ def parse(parser: argparse.ArgumentParser) -> Options:
     if not 0 < options.port < 65536:
         parser.error(f"a port is between 1 and 65535, not {options.port}")
     options.address = options.address or f"{options.host}:{options.port}"
-    options.report = say if options.parent is None else config.verbose
+    options.report = say if options.parent is None else logs.verbose
     parent = options.parent
     options.alive = lambda: parent is None or os.getppid() == parent
     try:
-        options.modifiers = [modifiers.load(name) for name in options.modifier]
-    except (ImportError, AttributeError, ValueError) as error:
+        options.modifiers = modifiers.Installed(options.modifier)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         fail(f"no modifier: {error}")
     signal.signal(signal.SIGTERM, _interrupt)  # end as cleanly on a kill as on Ctrl-C
     return options

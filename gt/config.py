@@ -1,12 +1,12 @@
 """Settings, all of them environment variables, all of them read when they are used.
 
     GT_VERBOSE=1              status messages (startup, connections)
-    GT_DEBUG_CLIENT=1         what the client does
-    GT_DEBUG_DISPATCHER=1     what the dispatcher does
-    GT_DEBUG_WORKER=1         what the workers do
-    GT_DEBUG_COMPILE=1        what the workers compile
+    GT_DEBUG_CLIENT=1         what the client does: connections, tensor operations
+    GT_DEBUG_DISPATCHER=1     what the dispatcher does: workers and clients come and go, what is sent where
+    GT_DEBUG_WORKER=1         what the workers do: registration, the instructions that they carry out
+    GT_DEBUG_COMPILE=1        hot paths that are found, and how their compilation goes
     GT_INSTRUCTION_LOG=FILE   write every instruction to FILE, one line each
-    GT_CONFIG=FILE            signals, which say how tensors lie over workers: see gt.signal
+    GT_CONFIG=FILE            signals, which name layouts: see gt.signal
     GT_WORKERS=N              start N worker processes, instead of one inside the program
     GT_AUTO_COMPILE=0         compile nothing that a program repeats
     GT_COMPILE_AFTER=SECONDS  how long something has run, repeated, before it is compiled (0.5)
@@ -14,28 +14,15 @@
     GT_TIMEOUT=SECONDS        how long to wait for a server that is connected but does not answer (600)
 
 Nothing is read at import, so `os.environ[...] = ...` works after `import gt`. Without any of them GT
-prints nothing.
+prints nothing but errors. What it prints goes through Python's logging: see logs.py.
 """
 
 import os
-import sys
 
 
 def flag(name: str) -> bool:
     """Whether an environment variable is set to something other than 0."""
     return os.environ.get(name, "0") not in ("", "0")
-
-
-def verbose(message: str) -> None:
-    """Print a status message, if the user asked for them."""
-    if flag("GT_VERBOSE"):
-        print(f"[gt] {message}", file=sys.stderr)
-
-
-def debug(layer: str, message: str) -> None:
-    """Print what a layer ('client', 'dispatcher', 'worker' or 'compile') does, if the user asked for it."""
-    if flag(f"GT_DEBUG_{layer.upper()}"):
-        print(f"[gt {layer}] {message}", file=sys.stderr)
 
 
 def workers() -> int | None:

@@ -1,12 +1,12 @@
-"""Looking inside: the autograd tape, the instruction tape, the workers."""
+"""Debugging: the autograd tape, the instruction tape, statistics and layouts."""
 
 import builtins
 from typing import Any
 
-from gt.client.autograd import GRAPH, TapeNode
-from gt.client.layout_view import LayoutView
+from gt.autograd.graph import GRAPH, TapeNode
 from gt.client.session import current
-from gt.client.tensor import Tensor
+from gt.inspect.layout_view import LayoutView
+from gt.tensors.tensor import Tensor
 
 
 def get_tape() -> list[TapeNode]:
@@ -30,16 +30,39 @@ def get_dispatcher_stats() -> dict[str, Any]:
     return current().get_dispatcher_stats()
 
 
+def get_client_stats() -> dict[str, Any]:
+    """What this program's end of the stream has done: batches sent, and under `modifiers` what those did."""
+    return current().get_client_stats()
+
+
+def get_instruction_tape() -> list[str]:
+    """The instruction tape as far as the dispatcher keeps it, oldest line first.
+
+    The same lines that GT_INSTRUCTION_LOG writes to a file.
+    """
+    return current().get_instruction_tape()
+
+
+def print_instruction_tape() -> None:
+    """Print the instruction tape, one instruction a line."""
+    for line in get_instruction_tape():
+        print(line)
+
+
 def print_worker_stats() -> None:
-    """Print what every worker has done."""
-    for name, stats in get_worker_stats().items():
+    """Print what every worker has done, and, if it has modifiers, this program's client."""
+    found = get_worker_stats()
+    client = get_client_stats()
+    if "modifiers" in client:
+        found = {**found, "client": client}
+    for name, stats in found.items():
         print(name)
         for key, value in stats.items():
             print(f"  {key:<20} {value}")
 
 
 def show(x: Tensor) -> LayoutView:
-    """Print where a tensor lies: which worker has which part of it. A notebook shows it as a table."""
+    """Print a tensor's layout: which worker has which part of it. A notebook shows it as a table."""
     value = x._value
     view = LayoutView(tuple(value.spec.shape), value.spec.dtype, value.client.get_layouts(value.id))
     if not hasattr(builtins, "__IPYTHON__"):  # a notebook shows what is returned

@@ -4,8 +4,8 @@ A tensor knows its id, shape and dtype, never where it lives. Imports `gt.ops` a
 `gt.server` only to start one where there is none; no engine is ever imported here.
 """
 
-from gt.client.autograd import AutogradGraph, no_grad
+from gt.autograd.graph import AutogradGraph, no_grad
 from gt.client.client import Client
-from gt.client.tensor import Tensor
+from gt.tensors.tensor import Tensor
 
 __all__ = ["AutogradGraph", "Client", "Tensor", "no_grad"]

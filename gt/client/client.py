@@ -1,34 +1,42 @@
-"""The client's end of the stream: instructions go out in batches, data comes back when asked for."""
+"""The client: collects instructions, sends them in batches, and reads data back."""
 
 import contextlib
 import itertools
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from gt import config
+from gt import config, logs
+from gt.client.link import Connection
 from gt.errors import ConnectionLost, WorkerError
-from gt.transport import modifiers as streams
+from gt.stream import modifiers as streams
+from gt.stream.describe import debug
+from gt.stream.instructions import GetData, LocalInstruction, Site
+from gt.stream.repeat_builder import RepeatBuilder
+from gt.stream.sequences import HotSequence
+from gt.stream.tensor_ids import client_id
 from gt.transport import protocol
-from gt.transport.describe import debug
-from gt.worker.condenser import Condenser
 
 BATCH = 256
-"""How many tensors are made, at the most, before the stream is sent on."""
+"""How many tensors are made, at most, before pending instructions are sent."""
 
-SEVERAL_BATCHES = 8
-"""How many times as many make one message if so many are under way, and more will come."""
+MAX_BATCHES_PER_MESSAGE = 8
+"""How many batches of repeated instructions one message holds, while as many are still being executed."""
 
 FLUSH_SECONDS = 0.01
-"""How long an instruction waits, at the most, before it is sent on."""
+"""How long an instruction waits, at most, before it is sent."""
 
 HELD_TICKS = 5
-"""How many times as long it waits if it is part of something that seems to be repeated, while more comes."""
+"""How many times `FLUSH_SECONDS` it waits if it is part of a predicted sequence, while more of that
+arrives."""
 
+MAX_TAPE_PAGES = 64
+"""How many pages of the tape one read asks for: it may grow faster than it is read."""
 
 FORKED = (
     "this tensor belongs to the process that this one was forked from, and so does its connection. "
@@ -36,124 +44,146 @@ FORKED = (
 )
 
 
-class Connection(Protocol):
-    """What a client needs of the way to its dispatcher."""
+CLOSED = "this tensor belongs to a connection that was closed, by close(), connect() or init(). Make it anew"
 
-    def upload(self, result: int, array: np.ndarray, owned: bool) -> protocol.LocalInstruction:
-        """The instruction that makes a tensor of this array, which may change later unless it is `owned`."""
-        ...
+Listener = Callable[[LocalInstruction], None]
 
-    sent: int
-    """How many batches have gone out."""
 
-    under_way: int
-    """How many instructions have been sent and may not be done; 0 where what is sent is done at once."""
+class BackwardPosition(threading.local):
+    """The op whose gradient a thread is computing. Each thread has its own."""
 
-    def wait_for_room(self) -> None:
-        """Wait until another batch may be sent."""
-        ...
-
-    def send(self, batch: list[protocol.LocalInstruction]) -> None:
-        """Send instructions; nothing comes back. Raises if the other side is gone."""
-        ...
-
-    def wait(self, request: int) -> protocol.Fetched:
-        """Wait for the answer to a GetData that was sent."""
-        ...
-
-    def get_stats(self) -> dict[str, dict[str, Any]]:
-        """Every worker's statistics, by name."""
-        ...
-
-    def get_dispatcher_stats(self) -> dict[str, Any]:
-        """The dispatcher's statistics."""
-        ...
-
-    def get_layouts(self, tensor: int) -> protocol.Layouts:
-        """Where a tensor lies."""
-        ...
-
-    def condenses(self) -> None:
-        """What is sent from now on has been looked through for repeats."""
-        ...
-
-    def last(self) -> None:
-        """What is sent from now on is the last, and nobody will ask for data."""
-        ...
-
-    def close(self) -> None:
-        """Leave."""
-        ...
-
-    def before_fork(self) -> None:
-        """This process is about to be forked."""
-        ...
-
-    def after_fork(self) -> bool:
-        """In a forked child: whether this connection is of no use here."""
-        ...
+    site: int | None = None
+    """The site of the op, to which the instructions of its gradient are attributed."""
+    tensor = -1
+    """The result of the op."""
 
 
 class Client:
     """One user's stream. Issuing an op returns at once; only `fetch` waits.
 
-    Issuing takes no lock: `emit` appends to a list, which Python does in one step, from any thread, also
-    from a destructor. Only `flush` takes instructions off the list, from its front, under the lock.
+    Issuing takes no lock: `emit` appends to a list, which is atomic, from any thread and from destructors.
+    Only `flush` removes instructions, from the front of the list, under the lock.
+    Listeners (`add_listener`) are called with every instruction before it is appended.
     """
 
-    def __init__(self, connection: Connection, modifiers: Sequence[streams.StreamModifier] = ()) -> None:
+    def __init__(
+        self, connection: Connection, modifiers: Sequence[streams.Given] | streams.Installed = ()
+    ) -> None:
         self.connection = connection
-        self.modifiers = list(modifiers)
-        self._pending: list[protocol.LocalInstruction] = []
-        self.emit: Callable[[protocol.LocalInstruction], None] = self._pending.append
-        """Add an instruction to the stream."""
+        self.modifiers = streams.Installed(modifiers).for_client("client", client_id)
+        self._pending: list[LocalInstruction] = []
+        self.emit: Listener = self._pending.append
+        """Add an instruction to the stream. Only `_update_emit` assigns it: without listeners it is the
+        list's own `append`, since a Python function in between would cost every op and every free 40 ns."""
+        self.listeners: tuple[Listener, ...] = ()
+        """The functions that are called with every instruction, in this order."""
+        self._refusal: str | None = None
+        """The error of every further instruction, once the client is closed or forked."""
+        self._emit_lock = threading.RLock()
         self.next_id = itertools.count().__next__
         self.next_flush = BATCH
-        """The number of the tensor at which the stream is sent on."""
+        """The id of the tensor at which pending instructions are sent."""
         self._requests = itertools.count()
         self.sites: dict[tuple[int, int], int] = {}
         self._code: list[Any] = []
-        self.on_behalf_of: tuple[int, int] | None = None
-        """While a thread goes backward: its ident, and the line of the op it is at."""
-        self.at_node = -1
-        """While a thread goes backward: the tensor whose op it is at."""
+        self.backward_at = BackwardPosition()
+        """The op whose gradient each thread is computing."""
         self.backward_signals: dict[int, Any] = {}
-        """The signals for the gradients of ops, by the tensor that an op made: see signals.py."""
-        # What modifiers have changed cannot be taken back if sending fails, as `_send` has to.
-        self._condenser = Condenser(patient=True) if config.auto_compile() and not self.modifiers else None
-        if self._condenser is not None:
-            connection.condenses()
+        """By result of an op: the signal for its gradients (see signals.py)."""
+        self.uses_signals = False
+        """Whether a signal was ever used: then `emit` has a listener that issues them."""
+        # Not with modifiers: their changes cannot be undone if sending fails, as `_send` has to.
+        self._repeat_builder = (
+            RepeatBuilder(patient=True) if config.auto_compile() and not self.modifiers else None
+        )
+        if self._repeat_builder is not None:
+            connection.sends_repeats(self._repeat_builder.detector)
+        self._expected: tuple[int, HotSequence | None] = 0, None
+        """After the last batch: how many ops of a predicted sequence are still to come, and that sequence."""
         self._waits = False
-        """Whether somebody waits for room to send, and will."""
+        """Whether a thread waits for room, and will then send."""
         self._lock = threading.RLock()
         self._trouble: Exception | None = None
-        """What went wrong in the background."""
+        """An error of the flush thread, which the next call raises."""
         self._closed = threading.Event()
         threading.Thread(target=self._flush_regularly, name="gt-flush", daemon=True).start()
 
+    # --- listeners ---
+
+    def add_listener(self, listener: Listener) -> None:
+        """Call a function with every instruction from now on, on the issuing thread, before it is added.
+
+        It may emit instructions, which precede that one and for which all listeners are called, too. If it
+        raises, the instruction is not added. Adding a listener twice has no effect.
+        """
+        with self._emit_lock:
+            if listener not in self.listeners:
+                self.listeners = (*self.listeners, listener)
+                self._update_emit()
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Remove a listener. Removing one that was not added has no effect."""
+        with self._emit_lock:
+            self.listeners = tuple([one for one in self.listeners if one != listener])
+            self._update_emit()
+
+    def _refuse(self, why: str) -> None:
+        """Raise ConnectionLost with this text for every instruction from now on."""
+        with self._emit_lock:
+            self._refusal = why
+            self._update_emit()
+
+    def _update_emit(self) -> None:
+        if self._refusal is None and not self.listeners:
+            self.emit = self._pending.append
+        else:
+            self.emit = _checked_emit(self._pending.append, self.listeners, self._refusal)
+
+    # --- issuing and reading ---
+
     def create(self, array: np.ndarray, owned: bool = False) -> int:
-        """Upload data; the result is the new tensor's id."""
+        """Upload an array; returns the new tensor's id."""
         result = self.next_id()
         self.emit(self.connection.upload(result, array, owned))
         return result
 
     def fetch(self, tensor: int) -> np.ndarray:
-        """A tensor's data. Sends what is pending, and waits."""
+        """A tensor's data: sends pending instructions, and waits. Raises WorkerError if it could not be
+        computed."""
         self._raise_trouble()
         self._wait_for_room()
-        with self._lock:
-            request = next(self._requests)
-            self.emit(protocol.GetData(request, tensor))
-            self._send()
-        reply = self.connection.wait(request)
+        question = GetData(next(self._requests), tensor)
+        sent = self.connection.sent
+        try:
+            with self._lock:
+                self.emit(question)
+                self._send()
+            reply = self.connection.wait(question.request)
+        except BaseException:  # a timeout, or KeyboardInterrupt: the reply may still arrive
+            self._withdraw(question, sent)
+            raise
+        if logs.wants("client"):
+            came = "failed" if reply.array is None else f"{reply.array.nbytes} bytes"
+            logs.debug("client", f"the data of tensor {tensor}: {came}")
         if reply.array is None:
             raise WorkerError(reply.error)
         return reply.array
 
+    def _withdraw(self, question: GetData, sent: int) -> None:
+        """Remove a read from the pending instructions or, if it was sent, drop its reply.
+
+        `sent` is the number of batches sent before: if it is unchanged, the read was not sent.
+        """
+        with self._lock:
+            if question in self._pending:
+                self._pending.remove(question)
+            elif self.connection.sent != sent:
+                self.connection.abandon(question.request)
+
     def flush(self, whole: bool = True) -> None:
-        """Send what is pending; unless `whole`, what seems to become a repeat may wait for its end."""
+        """Send pending instructions. Unless `whole`, those of a predicted sequence may wait for its end."""
         self._raise_trouble()
-        # Here, before anything is taken off the list: this is where a fast client waits, and is interrupted.
+        # Before anything is removed from the list: a fast client waits here, where it may be interrupted.
         self._wait_for_room()
         with self._lock:
             if self._pending or self._held:
@@ -167,24 +197,24 @@ class Client:
             self._waits = False
 
     def pass_on(self) -> int:
-        """Send what need not wait; the result is after how many more ops to do so again."""
+        """Send instructions that need not wait; returns after how many more ops to call it again."""
         self.flush(whole=False)
-        left, sequence = self._condenser.detector.expected if self._condenser is not None else (0, None)
+        left, sequence = self._expected  # read once: another thread may send meanwhile
         if sequence is None:
             return BATCH
-        # Just when what is expected has come whole: it can run while the next is issued. As long as there is
-        # enough to do, several go together, because every message takes its time; so does always what is done
-        # sooner than sent.
-        most = SEVERAL_BATCHES * BATCH
+        # Send when the predicted sequence is complete: it runs while the next one is issued. While workers
+        # have enough to do, send several together, because each message has a fixed cost; always do so for
+        # loops of a few ops, which take less time to execute than to send.
+        most = MAX_BATCHES_PER_MESSAGE * BATCH
         wanted = BATCH if sequence.little else min(self.connection.under_way, most)
         while left < wanted:
             left += len(sequence)
         return min(left + 1, 2 * most)
 
     @property
-    def _held(self) -> list[protocol.LocalInstruction]:
-        """What waits for the end of a repeat."""
-        return (self._condenser.held if self._condenser is not None else None) or []
+    def _held(self) -> list[LocalInstruction]:
+        """The instructions that wait for the end of a predicted sequence."""
+        return (self._repeat_builder.held if self._repeat_builder is not None else None) or []
 
     def _raise_trouble(self) -> None:
         if self._trouble is not None:
@@ -193,53 +223,62 @@ class Client:
 
     @property
     def _busy(self) -> bool:
-        """Whether somebody is sending just now."""
+        """Whether a thread is sending."""
         if not self._lock.acquire(blocking=False):
             return True
         self._lock.release()
         return False
 
     def _send(self, whole: bool = True) -> None:
-        # The list stays the same object, and others only append to it: no instruction can slip away.
+        # The list stays the same object, and other threads only append to it: no instruction is lost.
         pending = self._pending[: protocol.MAX_INSTRUCTIONS]
         del self._pending[: len(pending)]
         held, sent = self._held, self.connection.sent
         try:
-            batch = streams.through(self.modifiers, pending) if self.modifiers else pending
+            batch = self.modifiers.process(pending) if self.modifiers else pending
             debug("client", batch)
-            if self._condenser is not None:
-                batch = self._condenser.condense(batch)
+            if self._repeat_builder is not None:
+                batch = self._repeat_builder.build(batch)
                 if whole:
-                    batch += self._condenser.release()
+                    batch += self._repeat_builder.release()
+                self._expected = self._repeat_builder.detector.expected
             if batch:
                 self.connection.send(batch)
         except BaseException:
             if self.connection.sent == sent:
-                if self._condenser is not None:
-                    self._condenser.release()
+                if self._repeat_builder is not None:
+                    self._repeat_builder.release()
+                    self._expected = 0, None
                 self._pending[:0] = held + pending
             raise
         if self._pending and len(pending) == protocol.MAX_INSTRUCTIONS:
             self._send(whole)
 
     def _flush_regularly(self) -> None:
-        """Send what has waited too long, so that work starts, and memory is freed, while the user thinks."""
+        """Send instructions that have waited too long, so that workers start while the program does not issue
+        any."""
         seen, waited = (-1, 0, 0), 0
         while not self._closed.wait(FLUSH_SECONDS):
-            # While batches go out anyway, this thread keeps out of the way of the one that fills them.
+            # While batches are sent anyway, this thread does not compete with the one that issues them.
             seen, before = (self.connection.sent, len(self._pending), len(self._held)), seen
             waited = waited + 1 if seen[0] == before[0] else 0
+            try:
+                self.connection.drop_abandoned()
+            except Exception as error:  # noqa: BLE001 - as below
+                self._trouble = error
             if waited and (self._pending or self._held) and not self._busy and not self._waits:
                 try:
-                    # A repeat that is on its way gets a little longer to come to its end.
+                    # A predicted sequence that still grows gets more time to become complete.
                     self.flush(whole=seen == before or waited > HELD_TICKS)
                 except Exception as error:  # noqa: BLE001 - raised by the next call from the user's own code
                     self._trouble = error
 
     def site(self, frame: FrameType | None) -> int:
-        """The number of the line of the user's code that called into GT: the first one outside of it."""
-        if self.on_behalf_of is not None and self.on_behalf_of[0] == threading.get_ident():
-            return self.on_behalf_of[1]
+        """The number of the line of the user's code that called gt: the innermost frame outside of the
+        package."""
+        site = self.backward_at.site
+        if site is not None:
+            return site
         while frame is not None:
             code, place = frame.f_code, frame.f_lasti
             number = self.sites.get((id(code), place))
@@ -255,8 +294,8 @@ class Client:
         number = -1
         if not code.co_filename.startswith(_PACKAGE):
             number = len(self._code)
-            self.emit(protocol.Site(number, f"{code.co_filename}:{frame.f_lineno}"))
-        self._code.append(code)  # keeps it alive: its id must not come to mean another
+            self.emit(Site(number, f"{code.co_filename}:{frame.f_lineno}"))
+        self._code.append(code)  # kept alive so that its `id()` stays unique
         self.sites[id(code), frame.f_lasti] = number
         return number
 
@@ -271,57 +310,82 @@ class Client:
         self.flush()
         return self.connection.get_dispatcher_stats()
 
+    def get_client_stats(self) -> dict[str, Any]:
+        """This client's statistics and its modifiers', once everything issued so far is sent."""
+        self.flush()
+        stats: dict[str, Any] = {"pid": os.getpid(), "batches_sent": self.connection.sent}
+        if self.modifiers:
+            stats["modifiers"] = self.modifiers.get_stats()
+        return stats
+
+    def get_instruction_tape(self) -> list[str]:
+        """The lines of the tape that the dispatcher keeps, once everything issued so far is done."""
+        self.get_stats()  # a worker answers when it has executed everything before
+        lines: list[str] = []
+        start, end = -1, 0
+        for _ in range(MAX_TAPE_PAGES):  # other clients may keep writing
+            if end <= start:
+                break
+            start = end
+            page = self.connection.get_tape(start, own=True)
+            lines += page.text.splitlines()
+            end = page.next
+        return lines
+
     def get_layouts(self, tensor: int) -> protocol.Layouts:
-        """Where a tensor lies."""
+        """A tensor's placements."""
         self.flush()
         return self.connection.get_layouts(tensor)
 
     def hold(self) -> None:
-        """Let nothing be sent until `release`."""
+        """Block sending until `release`, before a fork."""
         self._lock.acquire()
 
     def release(self) -> None:
-        """Go on."""
+        """Allow sending again."""
         self._lock.release()
 
     def after_fork(self) -> bool:
-        """In a forked child: go on alone if the server is in this process too, or else give up.
+        """In a forked child: keep working if the server is in this process too; else refuse instructions.
 
-        The result is whether it gave up: what belongs to the parent's connection is an error to use here.
+        Returns whether it refuses: then to use a tensor of the parent's connection raises ConnectionLost.
         """
         self._lock = threading.RLock()
+        self._emit_lock = threading.RLock()
         if self.connection.after_fork():
-            self.emit = _refuse_after_fork
+            self._refuse(FORKED)
             return True
         threading.Thread(target=self._flush_regularly, name="gt-flush", daemon=True).start()
         return False
 
     def close(self) -> None:
-        """Send what is pending, and leave."""
+        """Send pending instructions, and disconnect."""
         if not self._closed.is_set():
             self._closed.set()
             self.connection.last()
             try:
-                # If the server is gone, so is everything that mattered.
+                # If the server has ended, there is nothing left to send to.
                 with contextlib.suppress(ConnectionLost):
                     self.flush()
             finally:
                 self.connection.close()
-                self.emit = _refuse_after_close
+                self._refuse(CLOSED)
                 self._pending.clear()
 
 
-def _refuse_after_close(instruction: protocol.LocalInstruction) -> None:
-    if type(instruction) is not int:
-        raise ConnectionLost(
-            "this tensor belongs to a connection that was closed, by close(), connect() or init(). "
-            "Make it anew"
-        )
+def _checked_emit(append: Listener, listeners: tuple[Listener, ...], refusal: str | None) -> Listener:
+    """`emit` for a client that has listeners, or that refuses instructions."""
 
+    def emit(instruction: LocalInstruction) -> None:
+        if refusal is not None:
+            if type(instruction) is int:
+                return  # a free: the server frees a closed connection's tensors, and the parent its own
+            raise ConnectionLost(refusal)
+        for listener in listeners:
+            listener(instruction)
+        append(instruction)
 
-def _refuse_after_fork(instruction: protocol.LocalInstruction) -> None:
-    if type(instruction) is not int:  # the parent frees what is its own
-        raise ConnectionLost(FORKED)
+    return emit
 
 
 _PACKAGE = str(Path(__file__).parents[1])

@@ -1,25 +1,19 @@
-"""Which server the program talks to: one it was told of, one it starts, or one inside itself."""
+"""The server that a program uses: one it connects to, one it starts, or one inside its own process."""
 
 import atexit
 import os
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gt import config
 from gt.client.client import Client
 from gt.errors import ConnectionLost
-from gt.transport import modifiers as streams
-from gt.transport.modifiers import Modifiers, StreamModifier
-
-if TYPE_CHECKING:
-    from gt.server.processes import LocalProcesses
-
-ENGINES = ("jax", "numpy", "pytorch")
+from gt.ops.engines import ENGINES
+from gt.stream import modifiers as streams
+from gt.stream.modifiers import Given, Modifiers
 
 _lock = threading.RLock()
 _current: Client | None = None
-_processes: "LocalProcesses | None" = None
 
 START_SECONDS = 60.0
 """How long local processes may take to start."""
@@ -34,15 +28,16 @@ def current() -> Client:
     return client
 
 
-def connect(address: str, timeout: float = 5.0, modifiers: Sequence[StreamModifier | str] = ()) -> Client:
+def connect(address: str, timeout: float = 5.0, modifiers: Sequence[Given] = ()) -> Client:
     """Use the server at this address ('host:port') from now on.
 
     Tensors made before belong to the server they were made on, and go with it. `modifiers` change the
     stream as it leaves this program; docs/writing-a-stream-modifier.md says how.
     """
-    from gt.client.remote import RemoteConnection
+    from gt.client.connection import RemoteConnection
 
-    return _use(Client(RemoteConnection(address, timeout), streams.instances(modifiers)))
+    installed = streams.Installed(modifiers)  # first: what cannot be made must leave no connection behind
+    return _use(Client(RemoteConnection(address, timeout), installed))
 
 
 def init(
@@ -56,27 +51,26 @@ def init(
 
     Without `workers`, it runs inside the program; with them, as so many processes, which end with it. Over
     several, tensors of at least `shard_threshold` elements (2048) are split, unless `enable_sharding=False`.
-    `modifiers` change the stream at a layer: `{"worker": ["package.module:Class"]}`.
+    `modifiers` change the stream at a layer: `{"client": [Class], "worker": ["package.module:Class"]}`.
     """
-    global _processes
     chosen = streams.check(modifiers)
-    at_client = streams.instances(chosen.get("client", ()))
+    at_client = streams.Installed(chosen.get("client", ()))
     at_dispatcher, at_worker = chosen.get("dispatcher", ()), chosen.get("worker", ())
     if engine not in ENGINES:
-        raise ValueError(f"no engine is called {engine!r}; there are {', '.join(ENGINES)}")
+        raise ValueError(f"no engine is called {engine!r}; there are {', '.join(sorted(ENGINES))}")
     if workers is None:
-        from gt.server.local import LocalConnection, LocalServer
+        from gt.server.embedded import LocalConnection, LocalServer
 
-        server = LocalServer(engine, streams.instances(at_dispatcher), streams.instances(at_worker))
+        server = LocalServer(engine, at_dispatcher, at_worker)
         return _use(Client(LocalConnection(server), at_client))
     if workers < 1:
         raise ValueError(f"workers is how many processes to start, at least 1, and this is {workers}")
-    from gt.client.remote import RemoteConnection
-    from gt.server.processes import LocalProcesses
+    from gt.client.connection import RemoteConnection
+    from gt.server.local import LocalProcesses
 
     with _lock:
         close()
-        _processes = LocalProcesses(
+        processes = LocalProcesses(
             workers,
             engine,
             streams.names(at_dispatcher),
@@ -85,24 +79,18 @@ def init(
             shard_threshold,
         )
         try:
-            return _use(
-                Client(
-                    RemoteConnection(
-                        _processes.address, START_SECONDS, own_server=True, trouble=_processes.failed
-                    ),
-                    at_client,
-                )
-            )
+            return _use(Client(RemoteConnection(processes.address, START_SECONDS, processes), at_client))
         except ConnectionLost as error:
-            why = _processes.failed() or str(error)
-            close()
+            why = processes.failed() or str(error)
+            processes.stop()
             raise ConnectionLost(f"the local server did not start: {why}") from None
         except BaseException:
-            close()
+            processes.stop()
             raise
 
 
 def _use(client: Client) -> Client:
+    """Make this the program's client. The one before is closed, which ends its server if it is its own."""
     global _current
     with _lock:
         before, _current = _current, client
@@ -114,23 +102,17 @@ def _use(client: Client) -> Client:
 @atexit.register
 def close() -> None:
     """Leave the server, and end it if it is this program's own. The next op starts anew."""
-    global _current, _processes
+    global _current
     with _lock:
         client, _current = _current, None
-        processes, _processes = _processes, None
-        try:
-            if client is not None:
-                client.close()
-        finally:
-            if processes is not None:
-                processes.stop()
+        if client is not None:
+            client.close()
 
 
 def _after_fork() -> None:
     """In a forked child: the parent's connection and processes are not ours to use or to end."""
-    global _current, _processes, _lock
+    global _current, _lock
     _lock = threading.RLock()
-    _processes = None
     if _current is not None and _current.after_fork():
         _current = None
 

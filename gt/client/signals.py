@@ -1,4 +1,4 @@
-"""Signals: names for how tensors shall lie over workers, said outside of the program, in a YAML file.
+"""Signals: names for layouts, which a YAML file defines and a program uses.
 
     # parallel.yaml, given by GT_CONFIG=parallel.yaml or gt.load_config("parallel.yaml")
     batch:
@@ -7,8 +7,8 @@
       replicate: true
 
     with gt.signal.context("batch"):
-        x = gt.from_numpy(images)            # whatever is made inside lies as "batch" says
-    weight = gt.signal.tensor(weight, "parameters")      # the same values, laid out so
+        x = gt.from_numpy(images)            # tensors made inside get the layout of "batch"
+    weight = gt.signal.tensor(weight, "parameters")      # the same values, in that layout
 
 A signal says `shard` (an axis, and over which workers, by number; all if none are named) or `replicate`
 (true, or over which workers). `backward` says the same for the gradients of what is made inside: by another
@@ -24,14 +24,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gt.client.autograd import is_going_backward
-from gt.client.base import TensorBase, apply
+from gt.autograd.graph import is_going_backward
 from gt.client.client import Client
 from gt.client.session import current
-from gt.client.tensor import Tensor
 from gt.errors import ConfigError
-from gt.transport.layouts import Replicated, Sharded
-from gt.transport.protocol import Boundary, CreateTensor, LocalInstruction, Op, Signal, Upload
+from gt.stream.instruction_table import made_by
+from gt.stream.instructions import Boundary, LocalInstruction, Signal
+from gt.stream.layouts import Replicated, Sharded
+from gt.tensors.base import TensorBase, apply
+from gt.tensors.tensor import Tensor
 
 __all__ = ["Scope", "context", "enter", "exit", "load_config", "tensor"]
 
@@ -56,7 +57,7 @@ class _State(threading.local):
 _state = _State()
 _scopes: dict[str, Scope] = {}
 _loaded: str | None = None
-"""The file that GT_CONFIG named when it was last looked at."""
+"""The file that GT_CONFIG named when it was last read."""
 
 _KEPT = 100_000
 """Of how many tensors it is remembered that their gradients have a signal."""
@@ -75,7 +76,7 @@ def load_config(path: str | os.PathLike[str]) -> dict[str, Scope]:
 
 @contextlib.contextmanager
 def context(name: str) -> Iterator[Scope]:
-    """Whatever is made inside lies as the signal says."""
+    """Give tensors that are made inside the signal's layout."""
     scope = enter(name)
     try:
         yield scope
@@ -84,7 +85,7 @@ def context(name: str) -> Iterator[Scope]:
 
 
 def enter(name: str) -> Scope:
-    """From now on, on this thread, what is made lies as the signal says; until `exit`."""
+    """Give tensors that this thread makes the signal's layout, until `exit`."""
     scope = _find(name)
     _listen(current())
     _state.stack.append(scope)
@@ -108,7 +109,7 @@ def exit(name: str | None = None) -> None:
 
 
 def tensor(x: Tensor, name: str) -> Tensor:
-    """The same values, laid out as the signal says. Gradients flow through it."""
+    """A copy of a tensor with the signal's layout. Gradients flow through it."""
     if not isinstance(x, TensorBase):
         raise TypeError(f"gt.signal.tensor() takes a tensor and a signal's name, not {type(x).__name__}")
     with context(name):
@@ -140,30 +141,32 @@ def _suggest(name: str, known: Any) -> str:
 
 def _listen(client: Client) -> None:
     """Put signals into a client's stream from now on. A client that never uses any pays nothing for them."""
-    if getattr(client.emit, "signals", False):
-        return
-    send = client.emit
+    if not client.uses_signals:
+        client.uses_signals = True
+        client.add_listener(_Announcer(client))
 
-    def emit(instruction: LocalInstruction) -> None:
-        if isinstance(instruction, Op | CreateTensor | Upload):
-            scope = _scope_of(client)
-            if scope is not None:
-                _announce(client, scope, instruction.result, send)
-        send(instruction)
 
-    emit.signals = True  # type: ignore[attr-defined] - a function may have attributes
-    client.emit = emit
+class _Announcer(NamedTuple):
+    """A client's listener that puts a signal before each instruction that one is due for."""
+
+    client: Client
+
+    def __call__(self, instruction: LocalInstruction) -> None:
+        scope = _scope_of(self.client)
+        if scope is not None:
+            for result in made_by(instruction):
+                _announce(self.client, scope, result)
 
 
 def _scope_of(client: Client) -> Scope | None:
     if is_going_backward():
-        return client.backward_signals.get(client.at_node)
+        return client.backward_signals.get(client.backward_at.tensor)
     return _state.stack[-1] if _state.stack else None
 
 
-def _announce(client: Client, scope: Scope, result: int, send: Any) -> None:
+def _announce(client: Client, scope: Scope, result: int) -> None:
     if scope.layout is not None:
-        send(Signal(result, scope.name, scope.layout, scope.workers))
+        client.emit(Signal(result, scope.name, scope.layout, scope.workers))
     if scope.backward is not None and not is_going_backward():
         backward = _scopes[scope.backward] if isinstance(scope.backward, str) else scope.backward
         known = client.backward_signals
@@ -248,7 +251,7 @@ class _Reader:
         if "axis" in entries:
             axis = self._value(entries["axis"][1])
             if not isinstance(axis, int) or isinstance(axis, bool):
-                self._fail(entries["axis"][1], f"axis is a whole number, and this is {axis!r}")
+                self._fail(entries["axis"][1], f"axis is an integer, and this is {axis!r}")
         workers = self._workers(entries["workers"][1]) if "workers" in entries else ()
         return Sharded(axis), workers
 

@@ -7,7 +7,7 @@ Imports `gt.ops` and `gt.transport`; reaches workers only through encoded messag
 
 from gt.dispatcher.dispatcher import Dispatcher
 from gt.dispatcher.instruction_stream import InstructionStream
-from gt.dispatcher.sharding_modifier import ShardingStreamModifier
+from gt.dispatcher.sharding.modifier import ShardingStreamModifier
 from gt.dispatcher.tensor_handle import ShardInfo, TensorHandle
 
 __all__ = ["Dispatcher", "InstructionStream", "ShardInfo", "ShardingStreamModifier", "TensorHandle"]

@@ -3,7 +3,8 @@
 from typing import Any, Protocol, runtime_checkable
 
 from gt.dispatcher.fair_share import Chunk
-from gt.transport.protocol import Member, Part
+from gt.stream.instructions import Part
+from gt.transport.protocol import Member
 
 
 class ClientLink(Protocol):

@@ -1,14 +1,14 @@
-"""Where a client's tensor physically is."""
+"""Tensor handles: where a client's tensors physically are."""
 
 from typing import NamedTuple
 
 from gt.ops import Spec
-from gt.transport.layouts import Placement, Replicated, Sharded
-from gt.transport.protocol import Op
+from gt.stream.instructions import Op
+from gt.stream.layouts import Placement, Replicated, Sharded
 
 
 class ShardInfo(NamedTuple):
-    """Which part of a tensor a shard is: along which axis, of how many, and the how-manieth."""
+    """Which part of a tensor a shard is: the axis, the number of shards, and its index."""
 
     axis: int
     num_shards: int
@@ -16,12 +16,12 @@ class ShardInfo(NamedTuple):
 
 
 class TensorHandle:
-    """Where a tensor is: on one worker, or laid out over several.
+    """Where a tensor is: on one worker, or distributed over several.
 
-    The dispatcher maps every `client:tensor` to a handle. On a server with one worker, tensors share one that
-    says nothing but its name, so that placing a tensor costs a dictionary entry and nothing else. Over
-    several workers each tensor has its own: `home` is how it lies, and `versions` are its copies that lie
-    otherwise, each with the number that workers know it by.
+    The dispatcher maps every `client:tensor` to a handle. The tensors of a client that uses one worker share
+    one handle, which has only the worker's name, so that tracking a tensor costs one dictionary entry. With
+    several workers each tensor has its own: `home` is its own placement, and `versions` has all placements in
+    which copies exist, each with the id that workers know that copy by.
     """
 
     __slots__ = ("facts", "home", "key", "loads", "origin", "spec", "versions")
@@ -33,21 +33,21 @@ class TensorHandle:
         self.home = home or Placement(Replicated(), (worker,))
         self.versions: dict[Placement, int] = {self.home: number}
         self.origin: Op | None = None
-        """The instruction that makes it out of nothing, if one does: it can be made again anywhere."""
+        """The op that made it, if that has no inputs: it can be executed again on any worker."""
         self.facts: dict[str, int] = {}
-        """Tensors that say something about this one, by what they say; freed with it."""
+        """Tensors derived from this one by lowering, by name; freed together with it."""
         self.loads = False
-        """Whether it counts among what its worker has to bear."""
+        """Whether its size is counted in the loads of its worker."""
         self.key = -1
-        """The same for tensors that are alike and lie alike; -1 while it has to be looked up."""
+        """The number that `PlanCache.key_of` gave it; -1 if its versions have changed since."""
 
     @property
     def worker(self) -> str:
-        """The worker that has it, or the first of those that do."""
+        """The worker that has it, or the first of several."""
         return self.home.workers[0]
 
     def shards(self) -> list[tuple[str, ShardInfo | None, tuple[int, ...]]]:
-        """What each worker has: its name, which shard (None for all of the tensor), and its shape."""
+        """For each worker: its name, its shard (None for all of the tensor), and that shard's shape."""
         layout, workers, shape = self.home.layout, self.home.workers, self.spec.shape
         return [
             (
@@ -59,12 +59,12 @@ class TensorHandle:
         ]
 
     def add(self, placement: Placement, number: int) -> None:
-        """It lies so too, under this number."""
+        """Add a copy with another placement and id."""
         self.versions[placement] = number
         self.key = -1
 
     def find(self, wanted: Placement) -> int | None:
-        """The number under which it lies as wanted, if it does."""
+        """The id of a copy with this placement; None if there is none."""
         number = self.versions.get(wanted)
         if number is None and wanted.whole:
             needed = set(wanted.workers)
@@ -72,3 +72,24 @@ class TensorHandle:
                 if have.whole and needed <= set(have.workers):
                     return one
         return number
+
+    def remove_worker(self, name: str) -> list[tuple[int, tuple[str, ...]]]:
+        """Drop the copies that needed a worker; `versions` is empty afterwards if none is left.
+
+        Returns the ids of the dropped copies, and the other workers that have parts of them.
+        """
+        if not any(name in placement.workers for placement in self.versions):
+            return []
+        kept: dict[Placement, int] = {}
+        dropped: list[tuple[int, tuple[str, ...]]] = []
+        for placement, number in self.versions.items():
+            rest = tuple(worker for worker in placement.workers if worker != name)
+            if len(rest) == len(placement.workers):
+                kept[placement] = number
+            elif placement.whole and rest:
+                kept[Placement(Replicated(), rest)] = number
+            elif rest:
+                dropped.append((number, rest))
+        self.versions, self.key = kept, -1
+        self.home = next(iter(kept), self.home)
+        return dropped

@@ -1,14 +1,16 @@
-"""The op table: what every operation is, said once.
+"""The op table: every operation is defined in one row.
 
-A row says an op's name, the shape and dtype of its result, its gradient (in GT ops), and the function
-each engine computes it with. The client's methods, the workers' engines and the tests all read this
-table: adding an op is adding a row. The table imports no engine; it names functions such as
-`"torch.relu"`, and a worker resolves the name when it first needs it, so a client never imports torch.
+The columns of a row (`gt.ops.row.Row`) are an op's name, the shape and dtype of its result, its gradient (in
+GT ops), the function that each engine computes it with, how it is sharded, and how users call it. The
+methods of Tensor, `gt.NAME`, in-place forms, docs/ops.md, workers and tests are made from this table: adding
+an op is adding a row. The table imports no engine; it names functions such as `"torch.relu"`, and a worker
+resolves the name on first use, so a client never imports torch.
 
 Imports nothing of gt but `gt.errors`.
 """
 
+from gt.ops.method import Method, Samples
 from gt.ops.row import Row, Size, Spec
-from gt.ops.table import TABLE
+from gt.ops.table import TABLE, register
 
-__all__ = ["TABLE", "Row", "Size", "Spec"]
+__all__ = ["TABLE", "Method", "Row", "Samples", "Size", "Spec", "register"]

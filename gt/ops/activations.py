@@ -1,10 +1,14 @@
-"""Ops that make networks bend."""
+"""Activation functions."""
 
 import math
 from typing import Any
 
-from gt.ops.row import Row, engines
+from gt.errors import ArgumentError
+from gt.ops.engines import Functions
+from gt.ops.method import Method
+from gt.ops.row import Infer, Row
 from gt.ops.rules import floating, no_bool, only, same
+from gt.ops.sharding.reductions import along
 
 _ROOT_HALF = math.sqrt(0.5)
 _SLOPE = math.sqrt(2 / math.pi)
@@ -50,47 +54,118 @@ def _log_softmax_gradient(g: Any, node: Any) -> Any:
     return g - node.output.exp() * g.sum(node.attrs["dim"], keepdim=True)
 
 
-def _smooth(name: str, pytorch: str, gradient: Any) -> Row:
-    return Row(
-        name,
-        "UnaryOp",
-        only(name, "float", same),
-        engines(f"torch.nn.functional.{pytorch}", f"activations.{name}"),
-        (gradient,),
-    )
+# --- methods with arguments ---
+
+
+def _hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    return x._apply("hardtanh", min_val=min_val, max_val=max_val)
+
+
+def _leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
+    return x._apply("leaky_relu", negative_slope=negative_slope)
+
+
+def _elu(x: Any, alpha: float = 1.0) -> Any:
+    return x._apply("elu", alpha=alpha)
+
+
+def _softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    return x._apply("softplus", beta=beta, threshold=threshold)
+
+
+def _gelu(x: Any, approximate: str = "none") -> Any:
+    if approximate not in ("none", "tanh"):
+        raise ArgumentError(f"approximate argument must be either none or tanh, not {approximate!r}")
+    return x._apply("gelu", approximate=approximate)
+
+
+# --- rows ---
+
+
+def _row(name: str, infer: Infer, torch: str, gradient: Any, method: Method, **more: Any) -> Row:
+    functions = Functions(f"{torch}.{name}", f"activations.{name}")
+    return Row(name, "UnaryOp", infer, functions, (gradient,), methods=(method,), **more)
+
+
+def _float(name: str, gradient: Any, method: Method, **more: Any) -> Row:
+    return _row(name, only(name, "float", same), "torch.nn.functional", gradient, method, **more)
 
 
 ROWS = [
-    Row(
+    _row(
         "sigmoid",
-        "UnaryOp",
         floating,
-        engines("torch.sigmoid", "activations.sigmoid"),
-        (lambda g, n: g * n.output * (1 - n.output),),
+        "torch",
+        lambda g, n: g * n.output * (1 - n.output),
+        Method("sigmoid", "1 / (1 + exp(-x)) of each element.", in_place=True),
     ),
-    Row(
+    _row(
         "relu",
-        "UnaryOp",
         no_bool("relu", same),
-        engines("torch.relu", "activations.relu"),
-        (lambda g, n: g.where(n.output > 0, 0),),
+        "torch",
+        lambda g, n: g.where(n.output > 0, 0),
+        Method("relu", "Each element, or 0 where it is negative.", in_place=True),
     ),
-    Row(
+    _row(
         "hardtanh",
-        "UnaryOp",
         no_bool("hardtanh", same),
-        engines("torch.nn.functional.hardtanh", "activations.hardtanh"),
-        (_hardtanh_gradient,),
+        "torch.nn.functional",
+        _hardtanh_gradient,
+        Method(
+            "hardtanh",
+            "Each element, clamped to [min_val, max_val]; the gradient is 0 at the bounds and beyond.",
+            _hardtanh,
+            function=False,
+        ),
     ),
-    _smooth(
-        "leaky_relu",
+    _float(
         "leaky_relu",
         lambda g, n: g.where(n.inputs[0] > 0, g * n.attrs["negative_slope"]),
+        Method(
+            "leaky_relu",
+            "Each element, multiplied by `negative_slope` where it is negative.",
+            _leaky_relu,
+            function=False,
+        ),
     ),
-    _smooth("elu", "elu", _elu_gradient),
-    _smooth("gelu", "gelu", _gelu_gradient),
-    _smooth("silu", "silu", _silu_gradient),
-    _smooth("softplus", "softplus", _softplus_gradient),
-    _smooth("softmax", "softmax", _softmax_gradient),
-    _smooth("log_softmax", "log_softmax", _log_softmax_gradient),
+    _float(
+        "elu",
+        _elu_gradient,
+        Method("elu", "Each element, or alpha * (exp(x) - 1) where it is negative.", _elu, function=False),
+    ),
+    _float(
+        "gelu",
+        _gelu_gradient,
+        Method(
+            "gelu",
+            "Each element times the probability that a standard normal variable is below it.",
+            _gelu,
+            function=False,
+        ),
+    ),
+    _float("silu", _silu_gradient, Method("silu", "Each element times its sigmoid.", function=False)),
+    _float(
+        "softplus",
+        _softplus_gradient,
+        Method(
+            "softplus",
+            "log(1 + exp(beta * x)) / beta; x itself where x * beta is above the threshold.",
+            _softplus,
+            function=False,
+        ),
+    ),
+    _float(
+        "softmax",
+        _softmax_gradient,
+        Method("softmax", "exp(x) divided by its sum along a dimension.", "along"),
+        sharding=along(),
+        lowering="softmax",
+    ),
+    _float(
+        "log_softmax",
+        _log_softmax_gradient,
+        Method("log_softmax", "The logarithm of the softmax, exact also where that rounds to 0.", "along"),
+        sharding=along(),
+        lowering="softmax",
+    ),
 ]

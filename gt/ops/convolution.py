@@ -1,4 +1,4 @@
-"""Ops that slide a window over images: convolution and pooling.
+"""Convolution and pooling.
 
 Images are (batch, channels, height, width). `stride`, `padding` and the like are pairs, for height and width.
 """
@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gt.errors import ShapeError
+from gt.ops.engines import Functions
 from gt.ops.products import one_dtype
-from gt.ops.row import Infer, Row, Spec, engines
+from gt.ops.row import Infer, Row, Spec
+from gt.ops.sharding import products as sharding
 
 Pair = Sequence[int]
 
@@ -16,7 +18,7 @@ Pair = Sequence[int]
 
 
 def _windows(size: Pair, kernel: Pair, attrs: dict[str, Any]) -> tuple[int, int]:
-    """How many windows fit, along each side."""
+    """The number of windows along height and width."""
     along = [
         (n + 2 * padding - dilation * (k - 1) - 1) // stride + 1
         for n, k, stride, padding, dilation in zip(
@@ -115,16 +117,25 @@ def _avg_pool2d_gradient(g: Any, node: Any) -> Any:
     return g._apply("avg_pool2d_grad", **node.attrs, shape=node.inputs[0].shape)
 
 
-def _row(name: str, infer: Infer, *grads: Any, each: Any = None) -> Row:
-    return Row(name, "ConvOp", infer, engines(f"convolution.{name}", f"convolution.{name}"), grads, each)
+def _row(name: str, infer: Infer, sharding: Any, *grads: Any, each: Any = None) -> Row:
+    functions = Functions(f"convolution.{name}", f"convolution.{name}")
+    return Row(name, "ConvOp", infer, functions, grads, each, sharding)
 
 
 ROWS = [
-    _row("conv2d", _conv2d, each=_conv2d_gradient),
-    _row("conv2d_input_grad", _like_shape),
-    _row("conv2d_weight_grad", _like_shape),
-    _row("max_pool2d", _pool("max_pool2d()"), _max_pool2d_gradient),
-    _row("max_pool2d_indices", _pool("max_pool2d()", "int64")),
-    _row("avg_pool2d", _pool("avg_pool2d()"), _avg_pool2d_gradient),
-    _row("avg_pool2d_grad", _like_shape),
+    _row("conv2d", _conv2d, sharding.conv2d, each=_conv2d_gradient),
+    _row(
+        "conv2d_input_grad",
+        _like_shape,
+        sharding.image_gradient((("image", "out"), ("out", "in")), ("image", "in")),
+    ),
+    _row(
+        "conv2d_weight_grad",
+        _like_shape,
+        sharding.image_gradient((("image", "out"), ("image", "in")), ("out", "in")),
+    ),
+    _row("max_pool2d", _pool("max_pool2d()"), sharding.pooling, _max_pool2d_gradient),
+    _row("max_pool2d_indices", _pool("max_pool2d()", "int64"), sharding.pooling),
+    _row("avg_pool2d", _pool("avg_pool2d()"), sharding.pooling, _avg_pool2d_gradient),
+    _row("avg_pool2d_grad", _like_shape, sharding.pooling),
 ]

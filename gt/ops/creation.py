@@ -1,19 +1,22 @@
-"""Ops that make a tensor out of nothing.
+"""Ops that create a tensor without inputs.
 
-What a random op gives depends on its seed and on the place of the element, and on nothing else.
+The result of a random op depends on its seed and on each element's index, and on nothing else.
 """
 
 from typing import Any
 
-from gt.ops.row import Row, Spec, engines
+from gt.ops.engines import Functions
+from gt.ops.row import Row, Spec
+from gt.ops.run_time import SEEDED
 
 
 def _create(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     return Spec(tuple(attrs["shape"]), attrs["dtype"])
 
 
-def _row(name: str) -> Row:
-    return Row(name, "CreateTensor", _create, engines(f"creation.{name}", f"creation.{name}"))
+def _row(name: str, run_time: tuple[str, ...] = ()) -> Row:
+    functions = Functions(f"creation.{name}", f"creation.{name}")
+    return Row(name, "CreateTensor", _create, functions, run_time=run_time)
 
 
 ROWS = [
@@ -21,9 +24,9 @@ ROWS = [
     _row("arange"),
     _row("linspace"),
     _row("eye"),
-    _row("rand"),
-    _row("randn"),
-    _row("randint"),
-    _row("randperm"),
-    _row("bernoulli"),
+    _row("rand", SEEDED),
+    _row("randn", SEEDED),
+    _row("randint", SEEDED),
+    _row("randperm", SEEDED),
+    _row("bernoulli", SEEDED),
 ]

@@ -16,12 +16,12 @@ class DType(str):
 
     @property
     def is_floating_point(self) -> bool:
-        """Whether it holds fractions."""
+        """Whether its dtype is a floating point dtype."""
         return is_float(self)
 
     @property
     def itemsize(self) -> int:
-        """How many bytes an element takes."""
+        """The size of an element in bytes."""
         return ITEMSIZE[self]
 
 
@@ -32,6 +32,9 @@ DTYPES = (
 )
 NAMED: dict[str, DType] = {name: DType(name) for name in DTYPES}
 ITEMSIZE: dict[str, int] = dict(zip(DTYPES, (1, 1, 1, 2, 4, 8, 2, 2, 4, 8), strict=True))
+
+HALF = ("float16", "bfloat16")
+"""The dtypes of half precision."""
 
 LARGEST: dict[str, float] = {
     "float16": 65504.0,
@@ -45,7 +48,7 @@ _CATEGORY = {name: 0 if name == "bool" else 2 if "float" in name else 1 for name
 _DEFAULT = {0: "bool", 1: "int64", 2: "float32"}
 _TITLES = ("Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double")
 TITLE: dict[str, str] = dict(zip(DTYPES, _TITLES, strict=True))
-"""What PyTorch's error messages call a dtype."""
+"""The names of dtypes in PyTorch's error messages."""
 # Where neither dtype holds the other's values, a third one does.
 _NEITHER = {
     frozenset(("uint8", "int8")): "int16",
@@ -60,7 +63,7 @@ def is_float(dtype: str) -> bool:
 
 
 def category(dtype: str) -> str:
-    """What kind of numbers a dtype holds: "bool", "int" or "float".
+    """The category of a dtype: "bool", "int" or "float".
 
     >>> category("uint8"), category("bfloat16")
     ('int', 'float')

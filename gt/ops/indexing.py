@@ -1,9 +1,9 @@
-"""Ops that pick elements, and ops that put them back.
+"""Ops that select elements, and ops that write them.
 
-A basic index is a list with an entry for each of the first dimensions: a number takes one slice and drops the
-dimension, `[start, stop, step]` takes several, and None makes a new dimension. An index by arrays names, in
-`dims`, the dimension that each of them picks from. Both are in terms of what is there: nothing is negative or
-left open, except the numbers inside arrays.
+A basic index is a list with an entry for each of the first dimensions: an integer takes one slice and drops
+the dimension, `[start, stop, step]` takes several, and None makes a new dimension. An index by arrays names,
+in `dims`, the dimension that each of them selects from. Both are normalized: no entry is negative or open,
+except the elements of arrays.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,12 @@ from typing import Any
 
 from gt.errors import DimensionError, DTypeError, ShapeError
 from gt.ops import shapes
-from gt.ops.row import Infer, Row, Spec, engines
+from gt.ops.engines import Functions
+from gt.ops.row import Infer, Row, Spec
 from gt.ops.rules import sum_to
+from gt.ops.sharding import indexing as sharding
+from gt.ops.sharding.elementwise import pointwise
+from gt.ops.sharding.reductions import along
 
 # --- results ---
 
@@ -90,7 +94,7 @@ def _index_put(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 
 def _like_shape(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """What a gradient is put back into: zeros of the shape that the op had read."""
+    """The spec of an input's gradient: the shape in the attributes, the dtype of the output's gradient."""
     return Spec(tuple(attrs["shape"]), inputs[0].dtype)
 
 
@@ -221,30 +225,43 @@ def _embedding_gradient(g: Any, node: Any) -> Any:
     return g._apply("embedding_grad", index, rows=weight.shape[0], padding_idx=node.attrs["padding_idx"])
 
 
-def _row(name: str, infer: Infer, *grads: Any, each: Any = None) -> Row:
-    return Row(name, "IndexOp", infer, engines(f"indexing.{name}", f"indexing.{name}"), grads, each)
+def _row(name: str, infer: Infer, sharding: Any, *grads: Any, each: Any = None, **more: Any) -> Row:
+    functions = Functions(f"indexing.{name}", f"indexing.{name}")
+    return Row(name, "IndexOp", infer, functions, grads, each, sharding, **more)
 
 
 ROWS = [
-    _row("getitem", _getitem, _getitem_gradient),
-    _row("getitem_grad", _like_shape),
-    _row("setitem", _setitem, _setitem_gradient, _setitem_value_gradient),
-    _row("index", _index, each=_index_gradient),
-    _row("index_grad", _like_shape),
-    _row("index_put", _index_put, each=_index_put_gradient),
-    _row("gather", _gather, _gather_gradient, None),
-    _row("gather_grad", _like_shape),
+    _row(
+        "getitem",
+        _getitem,
+        sharding.getitem,
+        _getitem_gradient,
+        view=True,
+        put_back=lambda attrs, before, changed: ("setitem", (before, changed), attrs),
+    ),
+    _row("getitem_grad", _like_shape, sharding.getitem_gradient),
+    _row("setitem", _setitem, sharding.setitem, _setitem_gradient, _setitem_value_gradient),
+    _row("index", _index, sharding.by_arrays, each=_index_gradient),
+    _row("index_grad", _like_shape, sharding.by_arrays_gradient),
+    _row("index_put", _index_put, sharding.put_by_arrays, each=_index_put_gradient),
+    _row("gather", _gather, sharding.gather, _gather_gradient, None),
+    _row("gather_grad", _like_shape, sharding.gather_gradient),
     _row(
         "scatter",
         _scatter("scatter"),
+        sharding.beside,
         lambda g, n: g._apply("scatter", n.inputs[1], dim=n.attrs["dim"], value=0),
         None,
         _source_gradient,
     ),
-    _row("scatter_add", _scatter("scatter_add"), lambda g, n: g, None, _source_gradient),
-    _row("embedding", _embedding, _embedding_gradient, None),
-    _row("embedding_grad", lambda s, attrs: Spec((attrs["rows"], s[0].shape[-1]), s[0].dtype)),
-    _row("argsort", _argsort),
-    _row("topk", _topk),
-    _row("one_hot", _one_hot),
+    _row("scatter_add", _scatter("scatter_add"), sharding.beside, lambda g, n: g, None, _source_gradient),
+    _row("embedding", _embedding, sharding.embedding, _embedding_gradient, None),
+    _row(
+        "embedding_grad",
+        lambda s, attrs: Spec((attrs["rows"], s[0].shape[-1]), s[0].dtype),
+        sharding.embedding_gradient,
+    ),
+    _row("argsort", _argsort, along()),
+    _row("topk", _topk, along()),
+    _row("one_hot", _one_hot, lambda inputs, attrs, out: pointwise(inputs, attrs, inputs[0])),
 ]

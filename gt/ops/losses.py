@@ -1,6 +1,6 @@
-"""Losses: how far a prediction is from the truth, as one instruction each way.
+"""Losses: one instruction forward and one backward.
 
-They could be written in other ops. As rows of their own a training step issues fewer instructions, and
+They could be composed of other ops. As rows of their own a training step issues fewer instructions, and
 their gradients stay finite where the chain rule would multiply 0 by infinity.
 """
 
@@ -8,7 +8,10 @@ from typing import Any
 
 from gt.errors import DTypeError, ShapeError
 from gt.ops import dtypes
-from gt.ops.row import Infer, Row, Spec, engines
+from gt.ops.engines import Functions
+from gt.ops.row import Infer, Row, Spec
+from gt.ops.sharding import losses as sharding
+from gt.ops.sharding.elementwise import pointwise
 
 
 def _reduced(shape: tuple[int, ...], attrs: dict[str, Any]) -> tuple[int, ...]:
@@ -74,16 +77,25 @@ def _like_second(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 def _by_classes(name: str) -> list[Row]:
     """A loss over classes, and its gradient as a row of its own."""
-    function = f"losses.{name}"
+    function, gradient = f"losses.{name}", f"losses.{name}_grad"
     return [
         Row(
             name,
             "LossOp",
             _classes(name),
-            engines(function, function),
+            Functions(function, function),
             (lambda g, n: g._apply(f"{name}_grad", *n.inputs, **n.attrs), None, None),
+            sharding=sharding.class_loss,
+            lowering="class_loss",
         ),
-        Row(f"{name}_grad", "LossOp", _like_second, engines(f"{function}_grad", f"{function}_grad")),
+        Row(
+            f"{name}_grad",
+            "LossOp",
+            _like_second,
+            Functions(gradient, gradient),
+            sharding=sharding.class_loss_gradient,
+            lowering="class_loss_gradient",
+        ),
     ]
 
 
@@ -116,32 +128,36 @@ ROWS = [
         "mse_loss",
         "LossOp",
         _pair("mse_loss"),
-        engines("torch.nn.functional.mse_loss", "losses.mse_loss"),
+        Functions("torch.nn.functional.mse_loss", "losses.mse_loss"),
         (lambda g, n: _mse(g, n, 1), lambda g, n: _mse(g, n, -1)),
+        sharding=sharding.loss,
     ),
     Row(
         "binary_cross_entropy",
         "LossOp",
         _pair("binary_cross_entropy"),
-        engines("losses.binary_cross_entropy", "losses.binary_cross_entropy"),
+        Functions("losses.binary_cross_entropy", "losses.binary_cross_entropy"),
         (_bce_by_input, _bce_by_target),
+        sharding=sharding.loss,
     ),
     Row(
         "binary_cross_entropy_grad",
         "LossOp",
         lambda inputs, attrs: inputs[0],
-        engines("losses.binary_cross_entropy_grad", "losses.binary_cross_entropy_grad"),
+        Functions("losses.binary_cross_entropy_grad", "losses.binary_cross_entropy_grad"),
+        sharding=pointwise,
     ),
     Row(
         "binary_cross_entropy_with_logits",
         "LossOp",
         _pair("binary_cross_entropy_with_logits"),
-        engines(
+        Functions(
             "torch.nn.functional.binary_cross_entropy_with_logits", "losses.binary_cross_entropy_with_logits"
         ),
         (
             lambda g, n: (n.inputs[0].sigmoid() - n.inputs[1]) * _spread(g, n),
             lambda g, n: n.inputs[0] * -_spread(g, n),
         ),
+        sharding=sharding.loss,
     ),
 ]

@@ -1,11 +1,13 @@
-"""Ops that bring numbers to a common scale."""
+"""Normalization."""
 
 from typing import Any
 
 from gt.errors import DTypeError, ShapeError
 from gt.ops import dtypes
+from gt.ops.engines import Functions
 from gt.ops.products import one_dtype
-from gt.ops.row import Row, Spec, engines
+from gt.ops.row import Row, Spec
+from gt.ops.sharding.losses import layer_norm as sharding
 
 
 def _layer_norm(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
@@ -44,13 +46,15 @@ ROWS = [
         "layer_norm",
         "NormOp",
         _layer_norm,
-        engines("normalization.layer_norm", "normalization.layer_norm"),
+        Functions("normalization.layer_norm", "normalization.layer_norm"),
         grad_of_each=_layer_norm_gradient,
+        sharding=sharding,
     ),
     Row(
         "layer_norm_grad",
         "NormOp",
         lambda inputs, attrs: inputs[1],
-        engines("normalization.layer_norm_grad", "normalization.layer_norm_grad"),
+        Functions("normalization.layer_norm_grad", "normalization.layer_norm_grad"),
+        sharding=sharding,
     ),
 ]

@@ -1,12 +1,14 @@
-"""Ops that multiply and add up: matrix products, sums over indices, and layers built on them."""
+"""Matrix products, einsum, and layers built on them."""
 
 import math
 from typing import Any
 
 from gt.errors import DTypeError, ShapeError
 from gt.ops import shapes
-from gt.ops.row import Row, Spec, engines
+from gt.ops.engines import Functions
+from gt.ops.row import Row, Spec
 from gt.ops.rules import no_bool, sum_to
+from gt.ops.sharding import products as sharding
 
 # --- results ---
 
@@ -109,21 +111,24 @@ ROWS = [
         "matmul",
         "BinaryOp",
         no_bool("matmul", _matmul),
-        engines("torch.matmul", "numpy.matmul"),
+        Functions("torch.matmul", "numpy.matmul"),
         (_left_gradient, _right_gradient),
+        sharding=sharding.matmul,
     ),
     Row(
         "linear",
         "BinaryOp",
         no_bool("linear", _linear),
-        engines("torch.nn.functional.linear", "products.linear"),
+        Functions("torch.nn.functional.linear", "products.linear"),
         grad_of_each=_linear_gradient,
+        sharding=sharding.linear_layer,
     ),
     Row(
         "einsum",
         "BinaryOp",
         no_bool("einsum", _einsum),
-        engines("products.einsum", "products.einsum"),
+        Functions("products.einsum", "products.einsum"),
         grad_of_each=_einsum_gradient,
+        sharding=sharding.einsum,
     ),
 ]

@@ -1,18 +1,21 @@
-"""Ops that make one number of many, and those that run along a dimension."""
+"""Reductions, and ops that run along a dimension."""
 
 import math
 from typing import Any
 
 from gt.errors import DimensionError, DTypeError, ShapeError
 from gt.ops import dtypes, shapes
-from gt.ops.row import Infer, Row, Spec, engines
+from gt.ops.engines import Functions
+from gt.ops.method import Method, Samples
+from gt.ops.row import Infer, Row, Spec
 from gt.ops.rules import only
+from gt.ops.sharding import reductions as sharding
 
 # --- results: shape and dtype ---
 
 
 def _reduced(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """The same dtype, over the dimensions of `dim`: several, one, or None for all."""
+    """The input's dtype, and its shape without the dimensions of `dim`: several, one, or None for all."""
     x, dim = inputs[0], attrs["dim"]
     dims = (dim,) if isinstance(dim, int) else dim
     return Spec(shapes.reduce(x.shape, dims, attrs["keepdim"]), x.dtype)
@@ -60,7 +63,7 @@ def _truth(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 
 def _not_of_nothing(name: str, error: type[Exception], infer: Infer) -> Infer:
-    """Nothing has no largest element."""
+    """As `infer`, but an empty tensor is refused: it has no largest element."""
 
     def checked(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
         shape, dim = inputs[0].shape, attrs["dim"]
@@ -98,7 +101,7 @@ def _put_along(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 
 def spread(value: Any, node: Any) -> Any:
-    """Give every element the value of what it was reduced to."""
+    """Expand a reduction's result to its input's shape: each element gets the value it was reduced to."""
     shape, dim = node.inputs[0].shape, node.attrs["dim"]
     dims = (dim,) if isinstance(dim, int) else dim
     return value.reshape(shapes.reduce(shape, dims, keepdim=True)).expand(shape)
@@ -128,7 +131,7 @@ def _extreme_gradient(g: Any, node: Any) -> Any:
 
 
 def _freedom(node: Any) -> float:
-    """By how much a variance divides."""
+    """The divisor of a variance: the number of elements less the correction."""
     count = node.inputs[0].numel() / max(node.output.numel(), 1)
     return count - node.attrs["correction"]
 
@@ -183,52 +186,178 @@ def _cumprod_gradient(g: Any, node: Any) -> Any:
     return between.where(zero & (zeros == 1), before_first.where(~zero, 0))
 
 
+# --- methods with arguments ---
+
+
+def _cumsum_method(x: Any, dim: int | None = None, dtype: Any = None) -> Any:
+    return x._scan("cumsum", dim, dtype, reverse=False)
+
+
+def _cumprod_method(x: Any, dim: int | None = None, dtype: Any = None) -> Any:
+    return x._scan("cumprod", dim, dtype)
+
+
 # --- rows ---
 
 
-def _row(name: str, infer: Infer, gradient: Any = None) -> Row:
-    grads = () if gradient is None else (gradient,)
-    return Row(name, "ReduceOp", infer, engines(f"reductions.{name}", f"reductions.{name}"), grads)
+_KEPT = sharding.reduction()
+"""Along the axes that a reduction keeps."""
+
+
+def _row(
+    name: str,
+    infer: Infer,
+    gradient: Any = None,
+    method: Method | None = None,
+    sharding: Any = _KEPT,
+    torch: str = "",
+    **more: Any,
+) -> Row:
+    return Row(
+        name,
+        "ReduceOp",
+        infer,
+        Functions(torch or f"reductions.{name}", f"reductions.{name}"),
+        () if gradient is None else (gradient,),
+        sharding=sharding,
+        methods=() if method is None else (method,),
+        **more,
+    )
 
 
 _SPREAD = "std and var only support floating point dtypes, but got {dtype}"
 _NORM = "linalg.vector_norm: Expected a floating point tensor as input. Got {dtype}"
+_SEVERAL = Samples("reduction")
+_ONE = Samples("reduction over one dimension")
 
 ROWS = [
-    Row("sum", "ReduceOp", _sum, engines("torch.sum", "reductions.sum"), (spread,)),
-    Row("mean", "ReduceOp", _mean, engines("torch.mean", "reductions.mean"), (_mean_gradient,)),
-    _row("prod", _sum, _prod_gradient),
-    _row("amax", _not_of_nothing("amax", ShapeError, _reduced), _extreme_gradient),
-    _row("amin", _not_of_nothing("amin", ShapeError, _reduced), _extreme_gradient),
-    _row("argmax", _index("argmax")),
-    _row("argmin", _index("argmin")),
-    _row("var", _floats(_SPREAD), _var_gradient),
-    _row("std", _floats(_SPREAD), _std_gradient),
-    _row("norm", _floats(_NORM), _norm_gradient),
-    _row("logsumexp", _logsumexp, _logsumexp_gradient),
-    _row("all", _truth),
-    _row("any", _truth),
     _row(
-        "cumsum", _scan, lambda g, n: g._apply("cumsum", dim=n.attrs["dim"], reverse=not n.attrs["reverse"])
+        "sum",
+        _sum,
+        spread,
+        Method("sum", "The sum over some dimensions, or over all.", "reduce with dtype"),
+        sharding.reduction("sum", is_linear=True),
+        "torch.sum",
+        half_lowering="wide_sum",
+        samples=_SEVERAL,
     ),
-    _row("cumprod", _scan, _cumprod_gradient),
-    # What `max(dim)` found: the values at an index along a dimension, and the way back. The index has the
-    # shape of the input without that dimension, or with size 1 there.
+    _row(
+        "mean",
+        _mean,
+        _mean_gradient,
+        sharding=sharding.reduction("sum", sharding.weighted, is_linear=True),
+        torch="torch.mean",
+        half_lowering="wide_sum",
+        samples=_SEVERAL,
+    ),
+    _row(
+        "prod",
+        _sum,
+        _prod_gradient,
+        Method("prod", "The product along a dimension, or of all elements.", "reduce one with dtype"),
+        samples=_ONE,
+    ),
+    _row(
+        "amax",
+        _not_of_nothing("amax", ShapeError, _reduced),
+        _extreme_gradient,
+        Method("amax", "The largest element; equal ones share its gradient."),
+        sharding.reduction("max"),
+        samples=_SEVERAL,
+    ),
+    _row(
+        "amin",
+        _not_of_nothing("amin", ShapeError, _reduced),
+        _extreme_gradient,
+        Method("amin", "The smallest element; equal ones share its gradient."),
+        sharding.reduction("min"),
+        samples=_SEVERAL,
+    ),
+    _row(
+        "argmax",
+        _index("argmax"),
+        method=Method(
+            "argmax",
+            "The index of the largest element: along a dimension, or in the flattened tensor.",
+            "reduce one",
+        ),
+        samples=_ONE,
+    ),
+    _row(
+        "argmin",
+        _index("argmin"),
+        method=Method(
+            "argmin",
+            "The index of the smallest element: along a dimension, or in the flattened tensor.",
+            "reduce one",
+        ),
+        samples=_ONE,
+    ),
+    _row("var", _floats(_SPREAD), _var_gradient, lowering="variance"),
+    _row("std", _floats(_SPREAD), _std_gradient, lowering="variance"),
+    _row("norm", _floats(_NORM), _norm_gradient, lowering="norm"),
+    _row(
+        "logsumexp",
+        _logsumexp,
+        _logsumexp_gradient,
+        Method("logsumexp", "log(sum(exp(x))), without overflow.", "reduce some"),
+        lowering="logsumexp",
+    ),
+    _row(
+        "all",
+        _truth,
+        method=Method("all", "Whether every element is true, or not 0."),
+        sharding=sharding.reduction("min"),
+    ),
+    _row(
+        "any",
+        _truth,
+        method=Method("any", "Whether any element is true, or not 0."),
+        sharding=sharding.reduction("max"),
+    ),
+    _row(
+        "cumsum",
+        _scan,
+        lambda g, n: g._apply("cumsum", dim=n.attrs["dim"], reverse=not n.attrs["reverse"]),
+        Method(
+            "cumsum",
+            "The sum of each element and those before it along a dimension.",
+            _cumsum_method,
+            in_place=True,
+        ),
+        sharding.along(),
+    ),
+    _row(
+        "cumprod",
+        _scan,
+        _cumprod_gradient,
+        Method(
+            "cumprod",
+            "The product of each element and those before it along a dimension.",
+            _cumprod_method,
+            in_place=True,
+        ),
+        sharding.along(),
+    ),
+    # The values at an index along a dimension, as `max(dim)` returns them, and the op that puts gradients
+    # back. The index has the shape of the input without that dimension, or with size 1 there.
     Row(
         "take_along",
         "IndexOp",
         _take_along,
-        engines("reductions.take_along", "reductions.take_along"),
+        Functions("reductions.take_along", "reductions.take_along"),
         (
             lambda g, n: g._apply("put_along", n.inputs[1], dim=n.attrs["dim"], shape=n.inputs[0].shape),
             None,
         ),
+        sharding=sharding.take_along,
     ),
     Row(
         "put_along",
         "IndexOp",
         _put_along,
-        engines("reductions.put_along", "reductions.put_along"),
+        Functions("reductions.put_along", "reductions.put_along"),
         (lambda g, n: g._apply("take_along", n.inputs[1], dim=n.attrs["dim"]), None),
+        sharding=sharding.put_along,
     ),
 ]

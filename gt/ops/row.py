@@ -1,9 +1,12 @@
-"""What a row of the op table says, and the words it says it in."""
+"""The columns of the op table, and the shapes and dtypes that rows compute with."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
+
+from gt.ops.engines import ENGINES, Functions
+from gt.ops.method import Method, Samples
 
 
 class Size(tuple[int, ...]):
@@ -12,7 +15,7 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def numel(self) -> int:
-        """How many elements a tensor of this shape has."""
+        """The number of elements of a tensor of this shape."""
         return math.prod(self)
 
     def __repr__(self) -> str:
@@ -20,7 +23,7 @@ class Size(tuple[int, ...]):
 
 
 class Spec:
-    """What is known of a tensor without its data: its shape and dtype.
+    """A tensor's shape and dtype.
 
     Equal specs are one object, so comparing and looking them up costs nothing:
 
@@ -56,7 +59,7 @@ class Spec:
 
 
 class Node(Protocol):
-    """What a gradient rule may look at: the op as it was applied. Its tensors are GT tensors."""
+    """The argument of a gradient rule: an op as it was applied. Its tensors are GT tensors."""
 
     @property
     def inputs(self) -> tuple[Any, ...]:
@@ -65,7 +68,7 @@ class Node(Protocol):
 
     @property
     def output(self) -> Any:
-        """What it gave."""
+        """Its result."""
         ...
 
     @property
@@ -77,6 +80,9 @@ class Node(Protocol):
 Infer = Callable[[tuple[Spec, ...], dict[str, Any]], Spec]
 Gradient = Callable[[Any, Any], Any]
 """From the output's gradient and the node, the gradient of one input, in GT ops."""
+PutBack = Callable[[dict[str, Any], Any, Any], tuple[str, tuple[Any, ...], dict[str, Any]]]
+"""From a view's attributes, its input and its changed result: the op, inputs and attributes that make the
+input changed accordingly."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +91,40 @@ class Row:
 
     name: str
     kind: str
-    """What the instruction log calls it: BinaryOp, UnaryOp, ReduceOp, ShapeOp, IndexOp, CreateTensor, ..."""
+    """Its kind in the instruction log: BinaryOp, UnaryOp, ReduceOp, ShapeOp, IndexOp, CreateTensor, ..."""
     infer: Infer
     """The result's shape and dtype from the inputs', or the error a PyTorch user expects."""
-    engines: dict[str, str]
-    """The function that computes it, by engine: an importable name, called with inputs and attributes."""
+    functions: Functions
+    """The names of the functions that compute it, called with inputs and attributes."""
     grads: Sequence[Gradient | None] = ()
     """For each input, its gradient from the output's; empty where the op has none."""
     grad_of_each: Callable[[Any, Any, int], Any] | None = None
-    """The same, for an op over any number of inputs: also given which input is asked for."""
+    """For an op over any number of inputs: the gradient of one input, whose index is the third argument."""
     sharding: Callable[[tuple[Spec, ...], dict[str, Any], Spec], list[Any]] | None = None
-    """The ways in which it can be carried out in parts (`Split`), from its inputs, attributes and result."""
+    """The ways in which it can be computed in parts (`Split`), from its inputs, attributes and result. None:
+    that of its kind."""
+    lowering: str = ""
+    """The function of `gt.dispatcher.sharding.lowering` (or "module:function") that replaces it by several
+    ops where its inputs are in parts. Empty: it is computed as it is."""
+    half_lowering: str = ""
+    """The lowering for inputs in half precision."""
+    view: bool = False
+    """Whether the result shares its input's memory, in PyTorch and so on the pytorch engine."""
+    put_back: PutBack | None = None
+    """How a change in place of the result becomes one of the input. None: the result is independent."""
+    run_time: tuple[str, ...] = ()
+    """Attributes, besides floats, that may differ between repeats: see `gt.ops.run_time`."""
+    methods: tuple[Method, ...] = ()
+    """How users call it, besides methods with arguments of their own in `gt.tensors.methods`."""
+    operator: str = ""
+    """Python's operator for it: "add" makes `__add__`, `__radd__` and `__iadd__`."""
+    samples: Samples | None = None
+    """The calls that tests make of it. None: they are in `tests/gt/samples`."""
+
+    @property
+    def engines(self) -> dict[str, str]:
+        """The full name of the function that computes it, by engine."""
+        return {name: engine.function(self.functions) for name, engine in ENGINES.items()}
 
     @property
     def differentiable(self) -> bool:
@@ -108,22 +137,3 @@ class Row:
             return self.grad_of_each(g, node, index)
         rule = self.grads[index]
         return None if rule is None else rule(g, node)
-
-
-def engines(pytorch: str, array: str) -> dict[str, str]:
-    """Where each engine finds an op's function.
-
-    A name that begins with a library's is that library's function: `"torch.exp"`, `"numpy.exp"`,
-    `"operator.add"`. NumPy and JAX are spelled alike, so `"numpy.exp"` is also `"jax.numpy.exp"`. Any other
-    name is one of ours: `"reductions.mean"` is in `gt.worker.engine.torch` for PyTorch, and in
-    `gt.worker.engine.array` for NumPy and JAX, told which of the two to use.
-    """
-    numpy = array if array.startswith(_LIBRARIES) else f"gt.worker.engine.array.{array}"
-    return {
-        "pytorch": pytorch if pytorch.startswith(_LIBRARIES) else f"gt.worker.engine.torch.{pytorch}",
-        "numpy": numpy,
-        "jax": f"jax.{numpy}" if numpy.startswith("numpy.") else numpy,
-    }
-
-
-_LIBRARIES = ("torch.", "numpy.", "operator.")

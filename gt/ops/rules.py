@@ -1,4 +1,4 @@
-"""What many rows share: rules for the result's shape and dtype, and pieces of gradients."""
+"""Rules that several rows share: the result's shape and dtype, and parts of gradients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,23 +11,23 @@ from gt.ops.row import Gradient, Infer, Spec
 
 
 def same(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """That of the first input."""
+    """The spec of the first input."""
     return inputs[0]
 
 
 def floating(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """That of the first input, whole numbers made float32."""
+    """The spec of the first input; integers and bools become float32."""
     first = inputs[0]
     return first if dtypes.is_float(first.dtype) else Spec(first.shape, "float32")
 
 
 def truth(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """The shape of the first input, true or false."""
+    """The shape of the first input, as bool."""
     return Spec(inputs[0].shape, "bool")
 
 
 def broadcast(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """Two inputs, or one and a number, stretched to each other and promoted."""
+    """Two inputs, or one and a number, broadcast and promoted."""
     if len(inputs) == 1:
         return Spec(inputs[0].shape, dtypes.promote_scalar(inputs[0].dtype, attrs["scalar"]))
     a, b = inputs
@@ -41,12 +41,12 @@ def divide(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 
 def compare(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """As `broadcast`, true or false."""
+    """As `broadcast`, as bool."""
     return Spec(broadcast(inputs, attrs).shape, "bool")
 
 
 def no_bool(what: str, infer: Infer) -> Infer:
-    """The same result, but bools are refused, as PyTorch refuses them."""
+    """As `infer`, but bools are refused, as in PyTorch."""
 
     def checked(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
         if any(x.dtype == "bool" for x in inputs) or isinstance(attrs.get("scalar"), bool):
@@ -57,7 +57,7 @@ def no_bool(what: str, infer: Infer) -> Infer:
 
 
 def only(what: str, categories: str, infer: Infer) -> Infer:
-    """The same result, if it is of one of these categories: "int float" refuses bools."""
+    """As `infer`, but a result of another category is refused: "int float" refuses bools."""
     allowed = categories.split()
 
     def checked(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
@@ -73,7 +73,7 @@ def only(what: str, categories: str, infer: Infer) -> Infer:
 
 
 def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
-    """Undo a broadcast: add up the gradients of an element's copies."""
+    """The gradient of a tensor of this shape that was broadcast: the sum over each element's copies."""
     if g.shape == shape:
         return g
     new = g.ndim - len(shape)
@@ -84,7 +84,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
 
 
 def zeros(g: Any, *_: Any) -> Any:
-    """The gradient of what is flat, such as `floor`. Not `g * 0`: infinity times 0 is NaN."""
+    """The gradient of a function with derivative 0, such as `floor`. Not `g * 0`: infinity times 0 is NaN."""
     return g.new_zeros(g.shape)
 
 

@@ -9,7 +9,7 @@ Shape = tuple[int, ...]
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:
-    """The shape that both shapes stretch to."""
+    """The shape that two shapes broadcast to."""
     if a == b:
         return a
     rank = max(len(a), len(b))

@@ -1,12 +1,16 @@
-"""Ops that arrange elements anew, and change none."""
+"""Ops that rearrange elements."""
 
 import functools
 from typing import Any
 
 from gt.errors import ShapeError
 from gt.ops import dtypes, shapes
-from gt.ops.row import Infer, Row, Spec, engines
-from gt.ops.rules import sum_to
+from gt.ops.engines import Functions
+from gt.ops.method import Method
+from gt.ops.row import Infer, PutBack, Row, Spec
+from gt.ops.rules import same, sum_to
+from gt.ops.sharding import shaping as sharding
+from gt.ops.sharding.reductions import dims_of
 
 # --- results ---
 
@@ -45,10 +49,6 @@ def _repeat(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 def _padded(shape: tuple[int, ...], repeats: Any) -> tuple[int, ...]:
     return (1,) * (len(repeats) - len(shape)) + shape
-
-
-def _same(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    return inputs[0]
 
 
 def _pad(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
@@ -127,71 +127,119 @@ def _cat_gradient(g: Any, node: Any, index: int) -> Any:
     return g.narrow(dim, sum(sizes[:index]), sizes[index])
 
 
+# --- views: how a changed result is put back into the input ---
+
+
+def _reshape_back(attrs: dict[str, Any], before: Any, changed: Any) -> tuple[str, Any, Any]:
+    return "reshape", (changed,), {"shape": before.shape}
+
+
+def _permute_back(attrs: dict[str, Any], before: Any, changed: Any) -> tuple[str, Any, Any]:
+    dims = attrs["dims"]
+    return "permute", (changed,), {"dims": tuple(dims.index(dim) for dim in range(len(dims)))}
+
+
+# --- methods with arguments ---
+
+
+def _tril_method(x: Any, diagonal: int = 0) -> Any:
+    return x._apply("tril", diagonal=diagonal)
+
+
+def _triu_method(x: Any, diagonal: int = 0) -> Any:
+    return x._apply("triu", diagonal=diagonal)
+
+
+# --- rows ---
+
+
+def _row(name: str, infer: Infer, gradient: Any, sharding: Any, torch: str = "", **more: Any) -> Row:
+    functions = Functions(torch or f"shaping.{name}", f"shaping.{name}")
+    return Row(name, "ShapeOp", infer, functions, (gradient,), sharding=sharding, **more)
+
+
+def _view(name: str, infer: Infer, gradient: Any, sharding: Any, put_back: PutBack) -> Row:
+    return _row(name, infer, gradient, sharding, f"torch.{name}", view=True, put_back=put_back)
+
+
+def _joined(name: str, infer: Infer, gradient: Any, sharding: Any) -> Row:
+    """An op over any number of tensors."""
+    functions = Functions(f"shaping.{name}", f"shaping.{name}")
+    return Row(name, "ShapeOp", infer, functions, grad_of_each=gradient, sharding=sharding)
+
+
 ROWS = [
-    Row(
+    _view(
         "transpose",
-        "ShapeOp",
         _transpose,
-        engines("torch.transpose", "shaping.transpose"),
-        (lambda g, n: g.transpose(n.attrs["dim0"], n.attrs["dim1"]),),
+        lambda g, n: g.transpose(n.attrs["dim0"], n.attrs["dim1"]),
+        sharding.moved(sharding.swapped),
+        lambda attrs, before, changed: ("transpose", (changed,), attrs),
     ),
-    Row(
+    _view(
         "permute",
-        "ShapeOp",
         _permute,
-        engines("torch.permute", "shaping.permute"),
-        (_permute_gradient,),
+        _permute_gradient,
+        sharding.moved(lambda rank, attrs: [dim % rank for dim in attrs["dims"]]),
+        _permute_back,
     ),
-    Row(
+    _view(
         "reshape",
-        "ShapeOp",
         _reshape,
-        engines("torch.reshape", "shaping.reshape"),
-        (lambda g, n: g.reshape(n.inputs[0].shape),),
+        lambda g, n: g.reshape(n.inputs[0].shape),
+        sharding.reshape,
+        _reshape_back,
     ),
-    Row(
-        "expand",
-        "ShapeOp",
-        _expand,
-        engines("shaping.expand", "shaping.expand"),
-        (lambda g, n: sum_to(g, n.inputs[0].shape),),
+    # Written in place, several elements of its result would be one of its input: there is no way back.
+    _row("expand", _expand, lambda g, n: sum_to(g, n.inputs[0].shape), sharding.expand, view=True),
+    _row(
+        "repeat",
+        _repeat,
+        _repeat_gradient,
+        sharding.untouched(lambda attrs, axis, rank: attrs["repeats"][axis] != 1),
     ),
-    Row("repeat", "ShapeOp", _repeat, engines("shaping.repeat", "shaping.repeat"), (_repeat_gradient,)),
-    Row(
+    _row(
         "flip",
-        "ShapeOp",
-        _same,
-        engines("torch.flip", "shaping.flip"),
-        (lambda g, n: g.flip(n.attrs["dims"]),),
+        same,
+        lambda g, n: g.flip(n.attrs["dims"]),
+        sharding.untouched(lambda attrs, axis, rank: axis in dims_of(attrs["dims"], rank)),
+        "torch.flip",
     ),
-    Row(
+    _row(
         "roll",
-        "ShapeOp",
-        _same,
-        engines("torch.roll", "shaping.roll"),
-        (lambda g, n: g.roll(tuple(-shift for shift in n.attrs["shifts"]), n.attrs["dims"]),),
+        same,
+        lambda g, n: g.roll(tuple(-shift for shift in n.attrs["shifts"]), n.attrs["dims"]),
+        sharding.untouched(
+            lambda attrs, axis, rank: not attrs["dims"] or axis in dims_of(attrs["dims"], rank)
+        ),
+        "torch.roll",
     ),
-    Row("pad", "ShapeOp", _pad, engines("shaping.pad", "shaping.pad"), (_pad_gradient,)),
-    Row("cat", "ShapeOp", _cat, engines("shaping.cat", "shaping.cat"), grad_of_each=_cat_gradient),
-    Row(
-        "stack",
-        "ShapeOp",
-        _stack,
-        engines("shaping.stack", "shaping.stack"),
-        grad_of_each=lambda g, n, index: g.select(n.attrs["dim"], index),
+    _row("pad", _pad, _pad_gradient, sharding.pad),
+    _joined(
+        "cat",
+        _cat,
+        _cat_gradient,
+        sharding.untouched(lambda attrs, axis, rank: axis == attrs["dim"] % rank),
     ),
-    Row(
+    _joined("stack", _stack, lambda g, n, index: g.select(n.attrs["dim"], index), sharding.stack),
+    _row(
         "tril",
-        "ShapeOp",
         _triangle("tril"),
-        engines("torch.tril", "shaping.tril"),
-        (lambda g, n: g.tril(n.attrs["diagonal"]),),
+        lambda g, n: g.tril(n.attrs["diagonal"]),
+        sharding.triangle,
+        "torch.tril",
+        methods=(
+            Method("tril", "The lower triangle of each matrix, zeros above.", _tril_method, in_place=True),
+        ),
     ),
-    Row(
+    _row(
         "triu",
-        "ShapeOp",
         _triangle("triu"),
-        engines("torch.triu", "shaping.triu"),
-        (lambda g, n: g.triu(n.attrs["diagonal"]),),
+        lambda g, n: g.triu(n.attrs["diagonal"]),
+        sharding.triangle,
+        "torch.triu",
+        methods=(
+            Method("triu", "The upper triangle of each matrix, zeros below.", _triu_method, in_place=True),
+        ),
     ),
 ]

@@ -1,24 +1,28 @@
-"""What a training step needs besides the model: dropout, optimizer updates, the size of the gradients.
+"""Ops of a training step besides the model: dropout, optimizer updates, the norm of the gradients.
 
-Learning rates, decays and corrections are plain numbers among the attributes: they may change with every
-step, and nothing else about the instruction does.
+Learning rates, decays and corrections are floats among the attributes: they may change with every step, and
+nothing else about the instruction does.
 """
 
 from typing import Any
 
 from gt.errors import DTypeError, ShapeError
 from gt.ops import dtypes
-from gt.ops.row import Row, Spec, engines
+from gt.ops.engines import Functions
+from gt.ops.row import Infer, Row, Spec
+from gt.ops.run_time import SEEDED
+from gt.ops.sharding import elementwise as sharding
+from gt.ops.sharding.kinds import gathers
 
 
 def _dropout(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     if not dtypes.is_float(inputs[0].dtype):
-        raise DTypeError(f"result type Float can't be cast to {inputs[0].dtype}: dropout takes fractions")
+        raise DTypeError(f"result type Float can't be cast to {inputs[0].dtype}: dropout takes floats")
     return inputs[0]
 
 
 def _update(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """That of the first input; all are of one shape."""
+    """The spec of the first input; all inputs must have one shape."""
     first = inputs[0]
     for other in inputs[1:]:
         if other.shape != first.shape:
@@ -30,14 +34,21 @@ def _total_norm(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     return Spec((), inputs[0].dtype)
 
 
-def _row(name: str, infer: Any, *grads: Any) -> Row:
-    return Row(name, "TrainingOp", infer, engines(f"training.{name}", f"training.{name}"), grads)
+def _row(name: str, infer: Infer, *grads: Any, sharding: Any = sharding.pointwise, **more: Any) -> Row:
+    functions = Functions(f"training.{name}", f"training.{name}")
+    return Row(name, "TrainingOp", infer, functions, grads, sharding=sharding, **more)
 
 
 ROWS = [
     # Which elements are dropped is a function of the seed, so the gradient drops the same ones again
     # and no mask has to be kept.
-    _row("dropout", _dropout, lambda g, n: g._apply("dropout", **n.attrs)),
+    _row(
+        "dropout",
+        _dropout,
+        lambda g, n: g._apply("dropout", **n.attrs),
+        sharding=sharding.dropout,
+        run_time=SEEDED,
+    ),
     # x * x_scale + y * y_scale: momentum, weight decay, moving averages and the plain SGD step.
     _row("weighted_sum", _update),
     # average * decay + gradient**2 * (1 - decay)
@@ -45,5 +56,5 @@ ROWS = [
     # x * shrink - rate * direction / (sqrt(squares) / correction + eps)
     _row("adaptive_step", _update),
     # The norm of any number of tensors as if they were one long vector.
-    _row("total_norm", _total_norm),
+    _row("total_norm", _total_norm, sharding=gathers, lowering="total_norm"),
 ]

@@ -1,6 +1,6 @@
 """Optimizers and learning-rate schedules: `gt.client.optim`, under the name that users type."""
 
-from gt.client.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from gt.optim import lr_scheduler
+from gt.optim.optimizers import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]

@@ -3,7 +3,7 @@
 import argparse
 
 from gt import command_line
-from gt.dispatcher.policy import SHARD_THRESHOLD
+from gt.dispatcher.sharding.policy import SHARD_THRESHOLD
 from gt.errors import ConnectionLost
 from gt.server.server import Server
 from gt.transport import shared_memory
@@ -20,7 +20,7 @@ def main() -> None:
         "--host",
         default="127.0.0.1",
         help="address to listen on (default %(default)s: this machine only; 0.0.0.0: all networks, and "
-        "whoever can reach the port can use the workers, and read what passes)",
+        "every program that can reach the port can use the workers, and read their data)",
     )
     parser.add_argument("--expect-workers", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument(
@@ -36,8 +36,9 @@ def main() -> None:
         help="with several workers, split tensors from so many elements on (default %(default)s)",
     )
     options = command_line.parse(parser)
-    shared_memory.sweep_all()
+    server: Server | None = None
     try:
+        shared_memory.sweep_all()
         owned = options.parent is not None
         server = Server(
             options.address,
@@ -48,15 +49,15 @@ def main() -> None:
             enable_sharding=not options.no_sharding,
             shard_threshold=options.shard_threshold,
         )
-    except ConnectionLost as error:
-        command_line.fail(str(error))
-    try:
         options.report(f"server ready on {options.address}")
         server.run(options.alive)
+    except ConnectionLost as error:
+        command_line.fail(str(error))
     except KeyboardInterrupt:
         options.report("server stopped")
     finally:
-        server.close()
+        if server is not None:
+            server.close()
 
 
 if __name__ == "__main__":

@@ -3,153 +3,40 @@
 import errno
 import itertools
 import os
-import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from gt import config
+from gt import logs
 from gt.dispatcher import Dispatcher
-from gt.dispatcher.fair_share import Chunk
-from gt.dispatcher.policy import SHARD_THRESHOLD, Policy
+from gt.dispatcher.sharding.policy import SHARD_THRESHOLD, Policy
 from gt.errors import ConnectionLost, ProtocolError
+from gt.server.departures import Departures
+from gt.server.peers import ClientPeer, WorkerPeer
+from gt.stream.modifiers import Given, Installed
 from gt.transport import protocol, shared_memory
 from gt.transport.connection import configure, endpoint, readable
-from gt.transport.modifiers import StreamModifier
-from gt.transport.repeats import Listener, Teller
 
 TICK_SECONDS = 0.1
-ACK_EVERY = 4
-"""How many batches an acknowledgement stands for, at most. Clients may have more under way (`remote.FEW`)."""
-
-ACK_SECONDS = 0.002
-"""After so long a batch is acknowledged by itself."""
+"""How often the server checks for dead processes and for work that waits too long."""
 
 MAX_QUEUED = 4096
-"""How many batches of one client may wait. A client of ours stops far below; another is refused."""
-
-
-class Peer:
-    """Somebody on the other end of a connection: a client or a worker, once it has said hello."""
-
-    def __init__(
-        self, server: "Server", identity: bytes, hello: protocol.Hello | protocol.WorkerHello
-    ) -> None:
-        self._server = server
-        self.identity = identity
-        self.pid = hello.pid
-        self.host = hello.host
-        self.memory = hello.memory
-        self.local = bool(hello.host) and hello.host == shared_memory.host()
-        """Whether it sees our shared memory."""
-        self.name = ""
-        self._acked = 0.0
-        self.returned: list[str] = []
-        """Its shared memory that others are done with, and it does not know yet."""
-
-    def post(self, message: Any, frames: Sequence[Any] = ()) -> None:
-        """Send a message, and the arrays behind it."""
-        self._server.post(self.identity, message, frames)
-
-
-class ClientPeer(Peer):
-    """A client; the dispatcher's link to it."""
-
-    def __init__(self, server: "Server", identity: bytes, hello: protocol.Hello) -> None:
-        super().__init__(server, identity, hello)
-        self.listener = Listener()
-        self.ticket = secrets.token_hex(16)
-        """What it shows at the doors of workers on other hosts."""
-        self._doors: dict[str, str] = {}
-
-    def show_doors(self, workers: Iterable[Any]) -> None:
-        """Tell it where workers on other hosts hand out data, if that has changed."""
-        found = [one for one in workers if isinstance(one, WorkerPeer) and one.door]
-        doors = {one.name: one.door for one in found if not one.is_beside(self)}
-        if doors != self._doors:
-            self._doors = doors
-            self.post(protocol.Doors(self.ticket, doors))
-
-    def ack(self, sequence: int) -> None:
-        """Every batch up to this one is done. Said now and then: one message stands for those before."""
-        now = time.monotonic()
-        if sequence % ACK_EVERY == 0 or self.returned or now - self._acked > ACK_SECONDS:
-            self._acked = now
-            returned, self.returned = self.returned, []
-            self.post(protocol.Ack(sequence, returned))
-
-    def data(self, reply: tuple[protocol.Data, Any]) -> None:
-        """Data that was asked for."""
-        message, frame = reply
-        self.post(message, () if frame is None else (frame,))
-
-    def failed(self, request: int, error: str, part: protocol.Part | None = None) -> None:
-        """Data that was asked for, or a part of it, and cannot be had."""
-        self.post(protocol.Data(request, None, error, part))
-
-    def refused(self, error: str) -> None:
-        """It is not served any more."""
-        self._server.turn_away(self.identity, error)
-
-
-class WorkerPeer(Peer):
-    """A worker; the dispatcher's link to it."""
-
-    def __init__(self, server: "Server", identity: bytes, hello: protocol.WorkerHello) -> None:
-        super().__init__(server, identity, hello)
-        self.member = None
-        if hello.address:
-            self.member = protocol.Member(hello.address, hello.token, hello.host, hello.machine_memory)
-        self.memory_limit = hello.memory_limit
-        self._tellers: dict[str, Teller] = {}
-        """By client: what this worker knows of its repeats."""
-        self.door = hello.door if hello.door.startswith("tcp://") else ""
-
-    def is_beside(self, client: Peer) -> bool:
-        """Whether it sees the same shared memory as a client."""
-        return bool(self.host) and client.host == self.host
-
-    def meet(self, epoch: int, members: dict[str, protocol.Member]) -> None:
-        """Tell it who the workers are from now on."""
-        self.post(protocol.Mesh(epoch, members))
-
-    def ask_specs(self, client: str) -> None:
-        """Ask what it has of a client."""
-        self.post(protocol.GetSpecs(client))
-
-    def send(self, sequence: int, chunk: Chunk) -> None:
-        """Have instructions carried out."""
-        client = chunk.session.link
-        shared = isinstance(client, ClientPeer) and self.is_beside(client)
-        ticket = client.ticket if isinstance(client, ClientPeer) and not shared else ""
-        name = chunk.session.name
-        teller = self._tellers.get(name)
-        if teller is None:
-            teller = self._tellers[name] = Teller()
-        instructions: Any = teller.tell(chunk.instructions)
-        returned, self.returned = self.returned, []
-        work = protocol.Work(sequence, name, instructions, shared, returned, ticket)
-        self.post(work, chunk.frames)
-
-    def forget(self, client: str) -> None:
-        """Have everything of a client dropped."""
-        self._tellers.pop(client, None)
-        self.post(protocol.ForgetClient(client))
+"""How many batches of one client may be queued. Our client stays far below; one that does not is refused."""
 
 
 class Server:
-    """Passes messages between a socket and a dispatcher, and looks after who is there."""
+    """Passes messages between a socket and a dispatcher, and keeps track of connections."""
 
     def __init__(
         self,
         address: str,
         expected_workers: int = 0,
-        modifiers: Sequence[StreamModifier] = (),
-        report: Callable[[str], None] = config.verbose,
+        modifiers: Sequence[Given] | Installed = (),
+        report: Callable[[str], None] = logs.verbose,
         owned: bool = False,
         enable_sharding: bool = True,
         shard_threshold: int = SHARD_THRESHOLD,
@@ -159,29 +46,32 @@ class Server:
         self.address = address
         self._report = report
         self._owned = owned
-        """Whether it was started by the one program that uses it."""
+        """Whether a program started it for itself alone."""
         self._expected_workers = expected_workers
         self._waiting: list[tuple[bytes, protocol.Hello]] = []
-        """Clients that came before all workers were there."""
+        """Clients that connected before all expected workers had joined."""
         self._peers: dict[bytes, ClientPeer | WorkerPeer] = {}
         self._by_fd: dict[int, bytes] = {}
         self._open: set[int] = set()
         self._overflowing: set[bytes] = set()
-        """Who has so many messages waiting that no more fit."""
+        """Peers whose queue of outgoing messages is full."""
         self._refused: dict[bytes, None] = {}
-        """Who was refused lately: it is said once."""
+        """Peers that were refused recently, each of which is logged once."""
+        self._departures = Departures()
+        self._dead: set[bytes] = set()
+        """Peers whose process had ended at the last tick."""
         self._unswept: set[str] = set()
-        """Shared memory of peers that left, and may not have ended yet."""
+        """Prefixes of the shared memory of peers that have left, whose process may still run."""
         self._worker_names = (f"worker_{n}" for n in itertools.count())
         self._stats: list[_StatsQuestion] = []
         self._layouts: list[tuple[ClientPeer, int, int]] = []
-        """Questions of where a tensor lies that have no answer yet."""
+        """Requests for placements that have no answer yet: peer, request and tensor."""
         self._requests = itertools.count()
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
         configure(self._socket)
         self._socket.router_mandatory = True
-        # A peer that does not read what it asked for is cut off; ours have far less under way.
+        # A peer that does not read its messages is disconnected; ours never have this many in flight.
         self._socket.sndhwm = 10_000
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         try:
@@ -201,14 +91,11 @@ class Server:
         next_tick = 0.0
         while True:
             poller.poll(int(TICK_SECONDS * 1000))
-            self._drop_disconnected()
-            for _ in range(64):  # then look again at who is gone
-                if not readable(self._socket):
-                    break
-                identity, *parts = self._socket.recv_multipart(copy=False)
-                self._receive(identity.bytes, parts)
+            self._handle_disconnects()
+            self._read(64)  # then check again for peers that have left
+            self._drop_departed()
             while self._overflowing:
-                self._drop(self._overflowing.pop(), "it does not read what it asked for")
+                self._drop(self._overflowing.pop(), "it does not read its messages")
             if self._stats:
                 self._answer_stats()
             if self._layouts:
@@ -216,12 +103,24 @@ class Server:
             if time.monotonic() > next_tick:
                 next_tick = time.monotonic() + TICK_SECONDS
                 if not alive():
+                    # The program that started it has ended; the messages it sent belong on the tape.
+                    self._read(MAX_QUEUED)
                     return
-                self._drop_dead_processes()
+                self._detect_dead_processes()
                 self.dispatcher.tick()
 
+    def _read(self, most: int) -> None:
+        """Handle up to `most` messages that have arrived."""
+        for _ in range(most):
+            if not readable(self._socket):
+                self._departures.all_read()
+                return
+            identity, *parts = self._socket.recv_multipart(copy=False)
+            self._departures.message_from(identity.bytes, len(self._open))
+            self._receive(identity.bytes, parts)
+
     def post(self, identity: bytes, message: Any, frames: Sequence[Any] = ()) -> None:
-        """Send a message. To somebody who is gone already it is lost, and nobody minds."""
+        """Send a message. One to a peer that has left is dropped."""
         try:
             self._socket.send_multipart(
                 [identity, protocol.encode(message), *frames], zmq.NOBLOCK, copy=False
@@ -232,8 +131,7 @@ class Server:
             pass
 
     def turn_away(self, identity: bytes, why: str) -> None:
-        """Refuse a peer whose work turned out to make no sense."""
-        self._peers.pop(identity, None)  # the dispatcher is forgetting it already
+        """Refuse a peer whose instructions turned out to be invalid."""
         self._report(f"refused a client: {why}")
         self._refuse(identity, why)
 
@@ -245,17 +143,17 @@ class Server:
         self._context.term()
         self.dispatcher.stream.close()
 
-    # --- what comes in ---
+    # --- incoming messages ---
 
     def _receive(self, identity: bytes, parts: list[zmq.Frame]) -> None:
         peer = self._peers.get(identity)
         if peer is None and parts:
-            # The system gives a closed connection's number to the next one. What is known of earlier
-            # connections is read first, so that their end is never taken for this one's.
-            self._drop_disconnected()
+            # The system reuses the descriptors of closed connections. Events of earlier connections are read
+            # first, so that their end is never taken for the end of this one.
+            self._handle_disconnects()
             fd = _connection(parts[0])
             if fd not in self._open:
-                return  # gone already, or none of ours: its end is what is said of it
+                return  # it has been closed already
             self._by_fd[fd] = identity
         try:
             if not parts or len(parts[0]) > protocol.MAX_MESSAGE:
@@ -271,17 +169,17 @@ class Server:
                 raise ProtocolError("it does not know this peer: was the server restarted?")
         except (msgspec.DecodeError, ProtocolError, UnicodeDecodeError) as error:
             if identity not in self._refused:
-                self._report(f"refused {peer.name if peer is not None else 'a stranger'}: {error}")
+                self._report(f"refused {peer.name if peer is not None else 'an unknown peer'}: {error}")
             self._refuse(identity, str(error))
         except Exception as error:  # noqa: BLE001 - one peer's message must not stop the others' server
-            who = peer.name if peer is not None else "a stranger"
+            who = peer.name if peer is not None else "an unknown peer"
             why = f"{type(error).__name__}: {error}"
             self._report(f"a message of {who} could not be handled: {why}")
             if isinstance(peer, ClientPeer):
                 self._refuse(identity, why)
 
     def _refuse(self, identity: bytes, why: str) -> None:
-        """Tell a peer that it is not served any more, and why."""
+        """Send a peer the reason why it is not served any more, and drop it."""
         self._refused[identity] = None
         if len(self._refused) > 1000:
             del self._refused[next(iter(self._refused))]
@@ -305,8 +203,8 @@ class Server:
             self._peers[identity] = client
             client.name = self.dispatcher.connect(client)
             client.post(protocol.Welcome(client.name, client.local))
-            client.show_doors(self.dispatcher.workers.values())
-            config.verbose(f"client {client.name} connected")
+            client.send_direct_addresses(self.dispatcher.workers.values())
+            logs.verbose(f"client {client.name} connected")
             return
         name = hello.name or next(n for n in self._worker_names if n not in self.dispatcher.workers)
         if name in self.dispatcher.workers:
@@ -314,9 +212,9 @@ class Server:
         worker = WorkerPeer(self, identity, hello)
         worker.name = name
         self._peers[identity] = worker
-        worker.post(protocol.Welcome(name, worker.local))
+        worker.post(protocol.Welcome(name, worker.local, self.dispatcher.pool.next_number()))
         self.dispatcher.add_worker(worker)
-        self._show_doors()
+        self._send_direct_addresses()
         self._report(f"{name} ({hello.engine}) joined; {len(self.dispatcher.workers)} in all")
         if len(self.dispatcher.workers) >= self._expected_workers:
             waiting, self._waiting = self._waiting, []
@@ -329,12 +227,12 @@ class Server:
                 if len(instructions) > protocol.MAX_INSTRUCTIONS:
                     raise ProtocolError(f"a batch of {len(instructions)} instructions")
                 session = self.dispatcher.sessions[peer.name]
-                if len(session.queue) + len(session.raw) > MAX_QUEUED:
+                if len(session.queue) + len(session.unplaced) > MAX_QUEUED:
                     raise ProtocolError("it sends without waiting for acknowledgements")
                 for worker in self.dispatcher.workers.values() if returned else ():
                     if isinstance(worker, WorkerPeer) and worker.memory:
                         worker.returned += [name for name in returned if name.startswith(worker.memory)]
-                self.dispatcher.receive(peer.name, sequence, peer.listener.hear(instructions), frames)
+                self.dispatcher.receive(peer.name, sequence, peer.decoder.decode(instructions), frames)
             case protocol.FollowLog(path):
                 if not self._owned:
                     raise ProtocolError("only a program's own server takes its log from it")
@@ -342,19 +240,19 @@ class Server:
             case protocol.GetLayout(request, tensor):
                 self._layouts.append((peer, request, tensor))
                 self._answer_layouts()
-            case protocol.GetTape(request, start):
-                found = self.dispatcher.stream.since(start, skip=f"CLIENT {peer.name}")
+            case protocol.GetTape(request, start, own):
+                found = self.dispatcher.stream.since(start, skip="" if own else f"CLIENT {peer.name}")
                 peer.post(protocol.TapeLines(request, *found))
             case protocol.GetStats(request):
                 self._stats.append(_StatsQuestion(peer, request))
             case protocol.Bye():
-                self._drop(peer.identity, "it said goodbye")
+                self._departures.said_goodbye(peer.identity)
             case _:
                 raise ProtocolError(f"a client sent a {type(message).__name__}")
 
     def _from_worker(self, peer: WorkerPeer, message: Any, frames: list[zmq.Frame]) -> None:
         match message:
-            case protocol.Done(sequence, seconds, failed, data, returned, marks):
+            case protocol.Done(sequence, seconds, failed, data, returned, marks, injected):
                 client = self.dispatcher.client_of(sequence)
                 if isinstance(client, ClientPeer) and returned:
                     client.returned += self.dispatcher.sessions[client.name].released(returned)
@@ -366,7 +264,7 @@ class Server:
                         moved = msgspec.structs.replace(one.array, data=0)
                         one = msgspec.structs.replace(one, array=moved)
                     replies.append(_Reply(one, frame))
-                self.dispatcher.done(sequence, seconds, failed, replies, marks)
+                self.dispatcher.done(sequence, seconds, failed, replies, marks, injected)
             case protocol.Specs(client, tensors, failures):
                 self.dispatcher.specs(client, tensors, failures)
             case protocol.WorkerStats(request, stats):
@@ -377,9 +275,9 @@ class Server:
             case _:
                 raise ProtocolError(f"a worker sent a {type(message).__name__}")
 
-    # --- who goes ---
+    # --- peers that leave ---
 
-    def _drop_disconnected(self) -> None:
+    def _handle_disconnects(self) -> None:
         while readable(self._monitor):
             event = recv_monitor_message(self._monitor)
             fd = int(event["value"])
@@ -389,44 +287,58 @@ class Server:
             self._open.discard(fd)
             identity = self._by_fd.pop(fd, None)
             if identity is not None:
-                self._drop(identity, "its connection ended")
+                self._departures.lost(identity, "its connection ended")
             else:
-                self._report("a connection ended without a hello: something that is no GT client or worker")
+                self._report("a connection ended without a hello: not a gt client or worker")
 
-    def _drop_dead_processes(self) -> None:
-        """Notice the end of a process whose connection a child of its own keeps open."""
-        for peer in list(self._peers.values()):
-            if peer.local and not shared_memory.alive(peer.pid):
-                self._drop(peer.identity, "its process ended")
+    def _detect_dead_processes(self) -> None:
+        """Detect the end of a process whose connection is kept open by a child process."""
+        dead = {
+            peer.identity for peer in self._peers.values() if peer.local and not shared_memory.alive(peer.pid)
+        }
+        for identity in dead & self._dead:  # a tick later, when its last messages have arrived
+            self._departures.lost(identity, "its process ended")
+        self._dead = dead
         self._unswept = {memory for memory in self._unswept if not shared_memory.sweep(memory)}
 
+    def _drop_departed(self) -> None:
+        """Drop peers that have left, once their messages are read and, with a log file, executed."""
+        for identity, why in self._departures.read():
+            self._drop(identity, why)
+        for identity in self._departures.leaving():
+            peer = self._peers.get(identity)
+            if peer is None or not self.dispatcher.unfinished(peer.name):
+                self._drop(identity, "it said goodbye")
+                self.post(identity, protocol.Farewell())
+
     def _drop(self, identity: bytes, why: str) -> None:
+        self._departures.forget(identity)
         self._waiting = [one for one in self._waiting if one[0] != identity]
         peer = self._peers.pop(identity, None)
         if peer is None:
             return
-        (self._report if isinstance(peer, WorkerPeer) else config.verbose)(f"{peer.name} left: {why}")
+        (self._report if isinstance(peer, WorkerPeer) else logs.verbose)(f"{peer.name} left: {why}")
         self._stats = [question for question in self._stats if question.peer is not peer]
         if isinstance(peer, ClientPeer):
             self.dispatcher.disconnect(peer.name)
         else:
             self.dispatcher.remove_worker(peer.name, f"{peer.name} is gone, and its tensors with it: {why}")
-            self._show_doors()
+            self._send_direct_addresses()
         if peer.local and peer.memory:
             self._unswept.add(peer.memory)
 
-    def _show_doors(self) -> None:
+    def _send_direct_addresses(self) -> None:
         for peer in list(self._peers.values()):
             if isinstance(peer, ClientPeer):
-                peer.show_doors(self.dispatcher.workers.values())
+                peer.send_direct_addresses(self.dispatcher.workers.values())
 
-    # --- statistics ---
+    # --- questions that may have to wait ---
 
     def _answer_layouts(self) -> None:
         waiting, self._layouts = self._layouts, []
         for peer, request, tensor in waiting:
-            if peer.identity not in self._peers:
-                continue
+            if self._peers.get(peer.identity) is not peer:
+                continue  # it has left; another may have connected with the same identity
             found = self.dispatcher.layouts(peer.name, tensor)
             if found is None:
                 self._layouts.append((peer, request, tensor))
@@ -434,25 +346,45 @@ class Server:
                 peer.post(protocol.Layouts(request, *found))
 
     def _answer_stats(self) -> None:
-        """Ask the workers once a client's earlier work is handed out; answer when all have answered."""
-        for question in list(self._stats):
-            session = self.dispatcher.sessions[question.peer.name]
-            waits = not session.idle and (session.share is not None or session.sharding is not None)
-            if question.asked is None and not (waits and self.dispatcher.workers):
-                question.asked = next(self._requests)
-                question.workers = set(self.dispatcher.workers)
-                for worker in self.dispatcher.workers.values():
-                    assert isinstance(worker, WorkerPeer)
-                    worker.post(protocol.GetWorkerStats(question.asked))
-            missing = (question.workers & self.dispatcher.workers.keys()) - question.answers.keys()
-            if question.asked is not None and not missing:
-                stats = protocol.Stats(question.request, question.answers, self.dispatcher.get_stats())
-                question.peer.post(stats)
-                self._stats.remove(question)
+        """Answer the requests for statistics that can be answered now."""
+        waiting, self._stats = self._stats, []
+        for question in waiting:
+            try:
+                answered = self._answer(question)
+            except Exception as error:  # noqa: BLE001 - one client's question must not stop the others' server
+                answered = True
+                why = f"statistics could not be given: {type(error).__name__}: {error}"
+                self._report(f"{question.peer.name}: {why}")
+                question.peer.post(protocol.Stats(question.request, question.answers, {"error": why}))
+            if not answered:
+                self._stats.append(question)
+
+    def _answer(self, question: "_StatsQuestion") -> bool:
+        """Ask the workers once the client's earlier instructions are sent, and answer when all have answered.
+
+        Returns whether the request is done.
+        """
+        peer, workers = question.peer, self.dispatcher.workers
+        if self._peers.get(peer.identity) is not peer:
+            return True  # it has left
+        session = self.dispatcher.sessions[peer.name]
+        waits = not session.idle and (session.share is not None or session.sharding is not None)
+        if question.asked is None and not (waits and workers):
+            question.asked = next(self._requests)
+            question.workers = set(workers)
+            for worker in workers.values():
+                assert isinstance(worker, WorkerPeer)
+                worker.post(protocol.GetWorkerStats(question.asked, peer.name))
+        missing = (question.workers & workers.keys()) - question.answers.keys()
+        if question.asked is None or missing:
+            return False
+        stats = self.dispatcher.get_stats(peer.name)
+        peer.post(protocol.Stats(question.request, question.answers, stats))
+        return True
 
 
 def _connection(frame: zmq.Frame) -> int:
-    """The number of the connection that something came by; -1 if it does not even speak today's ZeroMQ."""
+    """The descriptor of the connection that a frame was received on; -1 if the peer's ZeroMQ is too old."""
     try:
         return int(frame.get(zmq.SRCFD))
     except zmq.ZMQError:
@@ -460,7 +392,7 @@ def _connection(frame: zmq.Frame) -> int:
 
 
 class _Reply:
-    """A Data on its way through, with the bytes behind it."""
+    """A Data message that is passed on, and the bytes behind it."""
 
     def __init__(self, message: protocol.Data, frame: Any) -> None:
         self.message = message
@@ -474,7 +406,7 @@ class _Reply:
 
 
 class _StatsQuestion:
-    """A client's question for statistics, until it is answered."""
+    """A client's request for statistics, until it is answered."""
 
     def __init__(self, peer: ClientPeer, request: int) -> None:
         self.peer = peer
@@ -484,6 +416,6 @@ class _StatsQuestion:
         self.answers: dict[str, dict[str, Any]] = {}
 
     def answer(self, worker: str, request: int, stats: dict[str, Any]) -> None:
-        """A worker's answer."""
+        """Add a worker's answer."""
         if request == self.asked:
             self.answers[worker] = stats

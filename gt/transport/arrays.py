@@ -1,5 +1,5 @@
-"""How an array travels: inside the message if it is small, through shared memory if both ends see the
-same, and otherwise as raw bytes behind the message."""
+"""Arrays in messages: inside of the message if small, in shared memory if both ends are on one host, and
+otherwise as bytes behind the message."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ import numpy as np
 
 from gt.errors import ProtocolError
 from gt.ops.dtypes import ITEMSIZE
-from gt.transport.protocol import ArrayData
+from gt.stream.instructions import ArrayData
 from gt.transport.shared_memory import SharedMemory
 
-SMALL = 1 << 16
-"""Up to so many bytes an array travels inside its message."""
+MAX_INLINE_BYTES = 1 << 16
+"""Up to this size an array is sent inside of its message."""
 
 
 def numpy_dtype(name: str) -> np.dtype:
@@ -26,9 +26,9 @@ def numpy_dtype(name: str) -> np.dtype:
 def pack(
     array: np.ndarray, frames: list[memoryview], memory: SharedMemory | None, receiver: str
 ) -> ArrayData:
-    """An array, ready to travel; what goes behind the message is added to `frames`, and not copied."""
+    """Encode an array. Bytes that go behind the message are appended to `frames`, uncopied."""
     shape, dtype = array.shape, array.dtype.name
-    if array.nbytes <= SMALL:
+    if array.nbytes <= MAX_INLINE_BYTES:
         return ArrayData(shape, dtype, array.tobytes())
     if memory is not None:
         try:
@@ -42,7 +42,7 @@ def pack(
 def unpack(
     packed: ArrayData, frames: Sequence[bytes | memoryview], memory: SharedMemory, owner: str
 ) -> np.ndarray:
-    """The array; it may share the memory it came in, and is only as writable as that."""
+    """Decode an array, which may share memory with the message. Raises ProtocolError if it is invalid."""
     if packed.dtype not in ITEMSIZE:
         raise ProtocolError(f"no dtype is called {packed.dtype!r}")
     if not packed.sound:
@@ -56,7 +56,7 @@ def unpack(
     elif 0 <= packed.data < len(frames):
         buffer = frames[packed.data]
     else:
-        raise ProtocolError(f"the message has no bytes in place {packed.data}")
+        raise ProtocolError(f"the message has no frame {packed.data}")
     if len(buffer) != size:
         raise ProtocolError(f"an array of {size} bytes came with {len(buffer)}")
     return np.frombuffer(buffer, numpy_dtype(packed.dtype)).reshape(packed.shape)

@@ -1,4 +1,6 @@
-"""Reading a tensor that lies in parts: every part goes straight to its place in one array."""
+"""Replies to a client's requests: parts are assembled, and abandoned replies are dropped."""
+
+from typing import Any
 
 import numpy as np
 
@@ -6,15 +8,15 @@ from gt.transport.protocol import Fetched
 
 
 class Assembly:
-    """Answers that are still incomplete, by request."""
+    """Replies that are still incomplete, by request: every part goes straight to its place in one array."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, np.ndarray] = {}
         self._missing: dict[int, int] = {}
         self._errors: dict[int, str] = {}
 
-    def add(self, reply: Fetched) -> Fetched | None:
-        """Take in an answer; the result is the whole answer, once it is complete."""
+    def add(self, reply: Fetched, keep: bool = True) -> Fetched | None:
+        """Take in a reply; the result is the whole one, once it is complete. Data is dropped unless kept."""
         request, array, error, part = reply
         if part is None:
             return reply
@@ -22,7 +24,7 @@ class Assembly:
         self._missing[request] = missing
         if error is not None or array is None:
             self._errors.setdefault(request, error or "there is no data")
-        else:
+        elif keep:
             whole = self._arrays.get(request)
             if whole is None:
                 whole = self._arrays[request] = np.empty(part.whole, array.dtype)
@@ -32,3 +34,52 @@ class Assembly:
         del self._missing[request]
         result, failed = self._arrays.pop(request, None), self._errors.pop(request, None)
         return Fetched(request, result if failed is None else None, failed)
+
+    def drop_data(self, request: int) -> None:
+        """Drop what has come of a reply."""
+        self._arrays.pop(request, None)
+
+
+class Replies:
+    """A client's replies, by request, until they are taken.
+
+    A caller that stops waiting, because of Ctrl-C or a timeout, abandons its request. Its reply may come
+    later all the same, and is dropped then, with the shared memory that it is in.
+    """
+
+    def __init__(self) -> None:
+        self._here: dict[int, Any] = {}
+        self._assembly = Assembly()
+        self.abandoned: set[int] = set()
+        """Abandoned requests whose replies have not arrived."""
+
+    def __contains__(self, request: int) -> bool:
+        return request in self._here
+
+    def __len__(self) -> int:
+        return len(self._here)
+
+    def add_data(self, reply: Fetched) -> None:
+        """Data has come, or a part of it."""
+        whole = self._assembly.add(reply, keep=reply.request not in self.abandoned)
+        if whole is not None:
+            self.add(reply.request, whole)
+
+    def add(self, request: int, reply: Any) -> None:
+        """A whole reply has come."""
+        self._here[request] = reply
+        # In this order, as `abandon` has it in the other: on two threads, one of them drops the reply.
+        if request in self.abandoned:
+            self._here.pop(request, None)
+            self.abandoned.discard(request)
+
+    def take(self, request: int) -> Any:
+        """A reply, if it has come whole."""
+        return self._here.pop(request, None)
+
+    def abandon(self, request: int) -> None:
+        """Drop the reply to a request when it arrives."""
+        self.abandoned.add(request)
+        self._assembly.drop_data(request)
+        if self._here.pop(request, None) is not None:
+            self.abandoned.discard(request)

@@ -1,7 +1,7 @@
 """A socket to a dispatcher, as clients and workers have one.
 
 ZeroMQ, tcp across hosts and ipc on one. Its own heartbeats, which run outside Python, notice a peer that is
-gone or hangs; a monitor tells us. A link is never used by two threads at once: whoever uses it holds `lock`.
+gone or hangs; a monitor tells us. A link is never used by two threads at once: its user holds `lock`.
 """
 
 import select
@@ -14,6 +14,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from gt.errors import ConnectionLost, ProtocolError
+from gt.stream.instructions import MAX_ARRAY
 from gt.transport import protocol
 
 HEARTBEAT_SECONDS = 1.0
@@ -38,7 +39,7 @@ def configure(socket: zmq.Socket) -> None:
     socket.sndhwm = socket.rcvhwm = 0  # what is under way is bounded by acknowledgements instead
     socket.heartbeat_ivl = int(HEARTBEAT_SECONDS * 1000)
     socket.heartbeat_timeout = int(DEAD_SECONDS * 1000)
-    socket.maxmsgsize = protocol.MAX_ARRAY
+    socket.maxmsgsize = MAX_ARRAY
 
 
 def readable(socket: zmq.Socket) -> bool:
@@ -109,7 +110,7 @@ class Link:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise ConnectionLost(why())
-            # Another thread may have taken in what this one waits for, so it looks again soon anyway.
+            # Another thread may have received the message that this one waits for, so it checks again soon.
             self.wait(min(left, 0.05))
 
     def close(self) -> None:

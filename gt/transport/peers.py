@@ -1,10 +1,10 @@
-"""The data plane: how tensors' bytes go from worker to worker, without the dispatcher in between.
+"""Peers: sends the bytes of tensors from worker to worker, without the dispatcher in between.
 
-Every worker listens at an address of its own. What it is sent is sorted by exchange and sender, and taken
-when the worker comes to that exchange. Sending never waits; taking waits until what is expected has come, or
-until the sender is known to be gone. On one host, bytes that are many lie in shared memory, and only its name
-is sent. Over sockets they come in pieces, each of which is used as soon as it is there: what is computed from
-one overlaps with the way of the next, and a worker never holds all of what it is sent twice.
+Every worker listens at an address of its own. Received bytes are stored by exchange and sender, until the
+worker executes that exchange. Sending never waits; receiving waits until everything has arrived, or the
+sender is known to have left. On one host, large arrays are in shared memory, and only its name is sent. Over
+sockets, arrays are sent in pieces, each of which is used as soon as it arrives: so computation overlaps with
+transfer, and a worker never holds a received array twice.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ from gt import config
 from gt.errors import ProtocolError, WorkerError
 from gt.transport import protocol
 from gt.transport.connection import configure, endpoint
-from gt.transport.pieces import Landing, Piece
+from gt.transport.pieces import Piece, ReceiveBuffer
 from gt.transport.protocol import Member
 from gt.transport.shared_memory import SharedMemory, host
 
-LOOK_SECONDS = 0.02
-"""How often a worker that waits looks whether the one it waits for is still there."""
+POLL_SECONDS = 0.02
+"""How often a waiting worker checks whether the other one is still connected, in seconds."""
 
 
 SHARED = 1 << 15
@@ -51,7 +51,7 @@ OWED = 4
 """How many pieces of another worker's shared memory are kept until there is something else to send it."""
 
 
-class Parcel(msgspec.Struct, frozen=True, array_like=True):
+class PeerMessage(msgspec.Struct, frozen=True, array_like=True):
     """What goes before the bytes. With an error there are none: the sender's input has failed."""
 
     token: str
@@ -70,7 +70,7 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     last: bool = True
 
 
-_decode = msgspec.msgpack.Decoder(Parcel).decode
+_decode = msgspec.msgpack.Decoder(PeerMessage).decode
 Place = tuple[int, int, str]
 """Exchange, round and the other worker."""
 
@@ -82,7 +82,7 @@ def own_place(server: str, what: str = "peer") -> str:
         return f"{place}-{what}-{os.getpid()}"
     host = place.removeprefix("tcp://").rpartition(":")[0]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, 9))  # sends nothing: it only looks up the way
+        probe.connect((host, 9))  # sends nothing: it only finds the route
         return f"tcp://{probe.getsockname()[0]}:*"
 
 
@@ -98,7 +98,7 @@ class Peers:
         self._inbox = self._context.socket(zmq.PULL)
         _configure(self._inbox)
         self._inbox.rcvhwm = WAITING
-        self._inbox.rcvtimeo = int(LOOK_SECONDS * 1000)
+        self._inbox.rcvtimeo = int(POLL_SECONDS * 1000)
         # ZeroMQ drops a connection when there is no memory for what comes, and with it what has come.
         within = bind.startswith("inproc:")
         if not within:
@@ -111,7 +111,7 @@ class Peers:
         self._inbox.bind(bind)
         self.address = str(self._inbox.getsockopt_string(zmq.LAST_ENDPOINT))
         self.token = secrets.token_hex(16)
-        """What others have to show: whoever can reach the address cannot therefore send."""
+        """The token that other workers must present: to reach the address is not enough."""
         self.name = ""
         self.epoch = 0
         self.members: Mapping[str, Member] = {}
@@ -122,7 +122,7 @@ class Peers:
         self._outboxes: dict[str, zmq.Socket] = {}
         self._arrived: dict[Place, list[Piece]] = {}
         """What has come before its exchange."""
-        self._landings: dict[Place, Landing] = {}
+        self._buffers: dict[Place, ReceiveBuffer] = {}
         """What the exchange at hand waits for."""
         self._given_up: set[Place] = set()
         """What is not waited for any more, and may still come."""
@@ -131,7 +131,7 @@ class Peers:
         self._taken: set[Place] = set()
         """All of which the exchange at hand was sent."""
         self.bytes_sent = 0
-        self.look: Callable[[], None] = lambda: None
+        self.on_wait: Callable[[], None] = lambda: None
         """Called while waiting: takes in news of who is there."""
 
     @property
@@ -165,7 +165,7 @@ class Peers:
         self._near = {name for name, member in members.items() if seen and member.host == seen}
 
     def _forget(self, name: str) -> None:
-        """Somebody is gone: drop the way there, and the memory we shared."""
+        """Drop the connection to a worker that has left, and the memory shared with it."""
         self._cut.pop(name, None)
         if name in self._outboxes:
             self._outboxes.pop(name).close(linger=0)
@@ -183,7 +183,7 @@ class Peers:
     ) -> None:
         """Send bytes, or that there are none; if these are not the last, more will follow.
 
-        To somebody who is gone it is lost, and nobody minds.
+        A message to a worker that has left is dropped.
         """
         place = number, round, to
         if array is None:
@@ -216,7 +216,7 @@ class Peers:
         that is much."""
         self._sent.clear()
         self._taken.clear()
-        self._landings.clear()
+        self._buffers.clear()
         if self._memory is None:
             return
         for name in self._near:
@@ -245,9 +245,11 @@ class Peers:
             if number >= 0:  # so that they know whose connection it is, should nothing else get through
                 self._post((-1, 0, to), None, "", 0, memoryview(b""), 0, True)
         returned = self._memory.done_with(_key(to)) if self._memory is not None else []
-        parcel = Parcel(member.token, number, round, self.name, error, shared, size, returned, offset, last)
+        message = PeerMessage(
+            member.token, number, round, self.name, error, shared, size, returned, offset, last
+        )
         try:
-            outbox.send(protocol.encode(parcel), zmq.NOBLOCK | zmq.SNDMORE)
+            outbox.send(protocol.encode(message), zmq.NOBLOCK | zmq.SNDMORE)
             try:
                 outbox.send(data, zmq.NOBLOCK, copy=len(data) < COPIED)
             except BaseException:
@@ -261,34 +263,34 @@ class Peers:
         """Whether the worker that had this name in that epoch is gone; another may have it now."""
         return name not in self.members or self._since[name] > epoch
 
-    def take(self, number: int, landings: Mapping[tuple[int, str], Landing], epoch: int) -> None:
+    def take(self, number: int, buffers: Mapping[tuple[int, str], ReceiveBuffer], epoch: int) -> None:
         """Have what workers send for an exchange, by round and sender, go where it belongs as it arrives.
 
         Raises if one of them sends an error, is gone, or takes too long.
         """
-        begun = looked = time.monotonic()
+        begun = polled = time.monotonic()
         deadline = begun + config.timeout()
-        self._landings = {(number, *place): landing for place, landing in landings.items()}
-        for place in list(self._landings):
+        self._buffers = {(number, *place): buffer for place, buffer in buffers.items()}
+        for place in list(self._buffers):
             pieces = self._arrived.pop(place, [])
             if pieces and pieces[-1].last:
                 self._taken.add(place)
             for piece in pieces:
                 self._land(place, piece)
         self._sort()
-        while self._landings:
-            gone = [sender for _, _, sender in self._landings if self._is_gone(sender, epoch)]
+        while self._buffers:
+            gone = [sender for _, _, sender in self._buffers if self._is_gone(sender, epoch)]
             if gone:
                 raise WorkerError(
                     f"{gone[0]} is gone, and its tensors with it: it was lost in the middle of an exchange"
                 )
             if time.monotonic() > deadline:
-                missing = next(iter(self._landings))[2]
+                missing = next(iter(self._buffers))[2]
                 raise WorkerError(f"{missing} sent nothing for {config.timeout():g} s (GT_TIMEOUT)")
             self._sort(wait=True)
-            if time.monotonic() - looked > LOOK_SECONDS:
-                self.look()
-                looked = time.monotonic()
+            if time.monotonic() - polled > POLL_SECONDS:
+                self.on_wait()
+                polled = time.monotonic()
                 self._notice_cuts(begun)
 
     def _notice_cuts(self, begun: float) -> None:
@@ -299,7 +301,7 @@ class Peers:
             name, since = self._connections.pop(connection, ("", 0))
             if name in self.members and self._since[name] == since:
                 self._cut[name] = connection, now
-        for _, _, sender in self._landings:
+        for _, _, sender in self._buffers:
             if sender in self._cut and now - max(begun, self._cut[sender][1]) > CUT_SECONDS:
                 raise WorkerError(
                     f"some of what {sender} sent to {self.name} was lost on the way: the connection was cut. "
@@ -307,18 +309,18 @@ class Peers:
                 )
 
     def _land(self, place: Place, piece: Piece) -> None:
-        landing = self._landings[place]
+        buffer = self._buffers[place]
         if piece.last:
             self._taken.add(place)
-        landing.take(piece, place[2])
-        if landing.done:
-            del self._landings[place]
+        buffer.take(piece, place[2])
+        if buffer.done:
+            del self._buffers[place]
 
     def give_up(self, number: int, round: int, senders: Collection[str]) -> None:
         """Do not wait for these any more; what still comes of them is dropped."""
         for sender in senders:
             place = number, round, sender
-            self._landings.pop(place, None)
+            self._buffers.pop(place, None)
             arrived = self._arrived.pop(place, [])
             if place not in self._taken and not (arrived and arrived[-1].last):
                 self._given_up.add(place)
@@ -327,47 +329,47 @@ class Peers:
         """Sort what has arrived. What shows no token, or makes no sense, is dropped."""
         while True:
             try:
-                # Waits a moment: LOOK_SECONDS.
+                # Waits a moment: POLL_SECONDS.
                 parts = self._inbox.recv_multipart(0 if wait else zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
             wait = False
             try:
-                parcel = _decode(parts[0].buffer)
+                message = _decode(parts[0].buffer)
             except msgspec.DecodeError:
                 continue
-            if len(parts) != 2 or not secrets.compare_digest(parcel.token, self.token):
+            if len(parts) != 2 or not secrets.compare_digest(message.token, self.token):
                 continue
             if self._memory is not None:
-                self._memory.take_back(parcel.returned)
+                self._memory.take_back(message.returned)
             connection = _connection(parts[0])
-            self._connections[connection] = parcel.sender, self._since.get(parcel.sender, 0)
-            place = parcel.number, parcel.round, parcel.sender
-            if parcel.number < 0:
+            self._connections[connection] = message.sender, self._since.get(message.sender, 0)
+            place = message.number, message.round, message.sender
+            if message.number < 0:
                 continue
-            error, data = parcel.error, parts[1].buffer
-            if parcel.shared:
-                # Also if nobody waits for it any more: to have had it is how it is given back.
-                error, data = self._shared(parcel)
+            error, data = message.error, parts[1].buffer
+            if message.shared:
+                # Also if it is not waited for any more: reading it releases the memory.
+                error, data = self._shared(message)
             if place in self._given_up:
-                if parcel.last or error is not None:
+                if message.last or error is not None:
                     self._given_up.discard(place)
                 continue
-            piece = Piece(error, data, parcel.offset, parcel.last)
-            if place in self._landings:
+            piece = Piece(error, data, message.offset, message.last)
+            if place in self._buffers:
                 self._land(place, piece)
-                if piece.last and self._cut and connection != self._cut.get(parcel.sender, (connection,))[0]:
-                    del self._cut[parcel.sender]  # all of this came by another: it has recovered
+                if piece.last and self._cut and connection != self._cut.get(message.sender, (connection,))[0]:
+                    del self._cut[message.sender]  # all of this came by another: it has recovered
             else:
                 self._arrived.setdefault(place, []).append(piece)
 
-    def _shared(self, parcel: Parcel) -> tuple[str | None, memoryview]:
+    def _shared(self, message: PeerMessage) -> tuple[str | None, memoryview]:
         try:
             if self._memory is None:
                 raise ProtocolError("this worker has no shared memory")
-            return None, self._memory.get(parcel.shared, parcel.size, _key(parcel.sender))
+            return None, self._memory.get(message.shared, message.size, _key(message.sender))
         except ProtocolError as error:
-            return f"what {parcel.sender} sent cannot be read: {error}", memoryview(b"")
+            return f"what {message.sender} sent cannot be read: {error}", memoryview(b"")
 
     def close(self) -> None:
         """Leave."""

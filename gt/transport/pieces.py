@@ -1,4 +1,4 @@
-"""What workers send each other comes in pieces, each of which goes where it belongs as it arrives."""
+"""Receive buffers: the bytes of an exchange arrive in pieces, and each is used as it arrives."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,8 +15,8 @@ class Piece(NamedTuple):
     last: bool
 
 
-class Landing:
-    """Where bytes of one sender go as they arrive."""
+class ReceiveBuffer:
+    """Receives the bytes of one sender, in order, and passes them on as they arrive."""
 
     def __init__(self, size: int, land: Callable[[memoryview], None]) -> None:
         self._left = size

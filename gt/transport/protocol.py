@@ -1,289 +1,36 @@
-"""What travels between client, dispatcher and worker.
+"""Messages between client, dispatcher and worker: requests, replies, and the batches that carry instructions.
 
-An instruction is data, never code: it is decoded against these types and nothing else. Tensors go by
-the numbers their client gave them, and a worker keeps each client's numbers apart; the tape writes
-tensor 42 of client c1 as `c1_42` where it speaks to a worker.
-
-A message is one encoded struct, and behind it the raw bytes of the arrays it mentions.
+A message is one encoded struct, followed by the bytes of its arrays. The instructions
+themselves are in `gt.stream.instructions`.
 """
 
-import math
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from gt.ops.dtypes import ITEMSIZE
-from gt.transport.layouts import Placement, Replicated, Sharded
+from gt.stream.instructions import *  # noqa: F403 - the path that the specification names has them, too
+from gt.stream.instructions import (
+    ArrayData,
+    Injected,
+    Instruction,
+    Part,
+    WorkerHotPathEnd,
+    WorkerHotPathStart,
+)
+from gt.stream.instructions import (
+    encode as encode_instruction,
+)
+from gt.stream.layouts import Placement
 
-VERSION = 5
+VERSION = 6
 """Both ends must speak the same one. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
 """How many bytes a message may have, the arrays behind it not counted."""
 
-MAX_RANK = 64
-"""How many dimensions an array may have."""
-
 MAX_INSTRUCTIONS = 1 << 16
 """How many instructions a batch may have."""
-
-MAX_ARRAY = 1 << 36
-"""How many bytes an array may have."""
-
-
-# --- instructions: the stream itself ---
-
-Scalar = None | bool | int | float | str
-Attribute = Scalar | list[Scalar | list[Scalar | list[Scalar | list[Scalar]]]]
-"""What an op may be told besides its inputs: numbers, names, and lists of them, not nested without end."""
-
-
-class ArrayData(msgspec.Struct, frozen=True, array_like=True):
-    """An array as it travels."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    data: bytes | int = 0
-    """The bytes themselves, or their place behind the message."""
-    shared: str = ""
-    """If not empty: the bytes are in the shared memory of this name."""
-
-    @property
-    def sound(self) -> bool:
-        """Whether an array can have this shape and dtype."""
-        if self.dtype not in ITEMSIZE or len(self.shape) > MAX_RANK:
-            return False
-        if not all(0 <= size <= MAX_ARRAY for size in self.shape):
-            return False
-        return math.prod(self.shape) * ITEMSIZE[self.dtype] <= MAX_ARRAY
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes the array has."""
-        return math.prod(self.shape) * ITEMSIZE[self.dtype] if self.sound else 0
-
-    def __repr__(self) -> str:
-        return f"<{self.dtype} {list(self.shape)}, {self.nbytes} bytes>"
-
-
-class Op(msgspec.Struct, frozen=True, tag=1, array_like=True, gc=False):
-    """`TENSOR[result] := OP(inputs)`: one row of the op table, applied."""
-
-    result: int
-    op: str
-    inputs: tuple[int, ...]
-    attrs: dict[str, Attribute] | None
-    site: int
-    """The line of the user's code that asked for it, by number: see Site."""
-
-
-class CreateTensor(msgspec.Struct, frozen=True, tag=2, array_like=True, gc=False):
-    """`TENSOR[result] := USER_TENSOR(data)`: data that comes from the user's program."""
-
-    result: int
-    array: ArrayData
-    part: "Part | None" = None
-    """If not all of it is wanted: which part."""
-
-
-class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A part of a tensor: where it begins, its own shape, that of the whole, and how many parts there are."""
-
-    start: tuple[int, ...]
-    shape: tuple[int, ...]
-    whole: tuple[int, ...]
-    count: int
-
-    @property
-    def place(self) -> tuple[slice, ...]:
-        """Where it is in the whole."""
-        return tuple(slice(a, a + n) for a, n in zip(self.start, self.shape, strict=True))
-
-
-class GetData(msgspec.Struct, frozen=True, tag=3, array_like=True, gc=False):
-    """Send this tensor's data back. The reply carries the same request number."""
-
-    request: int
-    tensor: int
-    part: Part | None = None
-    """If the worker has only a part: which. The reply says so too."""
-
-
-class Site(msgspec.Struct, frozen=True, tag=4, array_like=True, gc=False):
-    """From here on, this number means this line of the user's code."""
-
-    number: int
-    where: str
-
-
-class Lost(msgspec.Struct, frozen=True, tag=5, array_like=True, gc=False):
-    """These tensors are gone, or never came to be, and why: what reads them fails with this cause."""
-
-    tensors: list[int]
-    error: str
-
-
-class Signal(msgspec.Struct, frozen=True, tag=6, array_like=True, gc=False):
-    """The user wants this tensor, which the next instruction makes, to lie so."""
-
-    tensor: int
-    name: str
-    """What the user calls the signal."""
-    layout: Replicated | Sharded
-    workers: tuple[int, ...] = ()
-    """Over which workers, by number; none for all."""
-
-
-class ShardOp(msgspec.Struct, frozen=True, tag=7, array_like=True, gc=False):
-    """`TENSOR[result] := ` the part of a tensor that is this worker's; all of it is here already."""
-
-    tensor: int
-    num_shards: int
-    axis: int = 0
-    start: int = 0
-    stop: int = 0
-    result: int = -1
-
-
-class Exchange(msgspec.Struct, frozen=True, tag=8, array_like=True, gc=False):
-    """`TENSOR[result] := TENSOR[tensor]`, laid out otherwise: workers send each other what they lack.
-
-    Every worker of both meshes gets the same instruction, in the same order among all exchanges, and works
-    out by itself what to send and what to wait for. One whose input failed says so to those who wait.
-    """
-
-    kind: str
-    """What the tape calls it: one of KINDS."""
-    number: int
-    tensor: int
-    result: int
-    shape: tuple[int, ...]
-    dtype: str
-    source: Placement
-    target: Placement
-    epoch: int = 0
-    """Which workers are meant by their names: those of this epoch."""
-
-
-KINDS = ("AllGather", "ReduceScatter", "AllReduce", "AllToAll", "Move", "Reduce")
-"""The kinds of exchange: parts to all; terms to parts; terms to all; parts to other parts; to other workers;
-terms to other workers."""
-
-
-class Placed(NamedTuple):
-    """An instruction for some workers, the same or another for each. Never travels as such."""
-
-    workers: tuple[str, ...]
-    each: "tuple[Instruction | Upload, ...]"
-
-
-def MatmulOp(left: int, right: int, result: int, site: int = 0) -> Op:
-    """`TENSOR[result] := TENSOR[left] @ TENSOR[right]`."""
-    return Op(result, "matmul", (left, right), None, site)
-
-
-def ReduceOp(
-    tensor: int,
-    result: int,
-    number: int,
-    spec: tuple[tuple[int, ...], str],
-    source: Placement,
-    target: Placement,
-    epoch: int = 0,
-) -> Exchange:
-    """`TENSOR[result] := ` the sum (or what the layout says) of the terms that workers have."""
-    if source.workers != target.workers:
-        kind = "Reduce"
-    else:
-        kind = "AllReduce" if target.whole else "ReduceScatter"
-    return Exchange(kind, number, tensor, result, *spec, source, target, epoch)
-
-
-class WorkerHotPathStart(msgspec.Struct, frozen=True, tag=9, array_like=True, gc=False):
-    """What follows is expected to be this sequence, which was seen before."""
-
-    sequence: str
-
-
-class WorkerHotPathEnd(msgspec.Struct, frozen=True, tag=10, array_like=True, gc=False):
-    """Here the sequence ends: all of it came, or something else did."""
-
-    sequence: str
-    complete: bool
-
-
-Mark = WorkerHotPathStart | WorkerHotPathEnd
-"""What a worker's detector puts into the stream."""
-
-
-class Boundary(msgspec.Struct, frozen=True, tag=13, array_like=True, gc=False):
-    """Here begins, or ends, what the user wants compiled by itself."""
-
-    name: str
-    """What the user calls the signal."""
-    begins: bool
-
-
-class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
-    """From here on, this number means these ops: see repeats.py."""
-
-    sequence: int
-    steps: list[tuple[str, tuple[int, ...], dict[str, Attribute] | None]]
-    """Of each op its name, its inputs and its attributes. An input is the number of an earlier step or, below
-    0, a tensor from outside."""
-    sites: list[int]
-    signals: list[tuple[int, Signal]] = []
-    explicit: bool = False
-    """Whether the user said where it begins and ends."""
-    places: list[int] = []
-    """Which of the numbers that a Replay says is which op's result; if empty, each in turn."""
-
-
-class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
-    """The ops of a sequence once more, and what is different this time."""
-
-    sequence: int
-    inputs: list[int]
-    """The tensors from outside."""
-    results: list[int]
-    """What the steps make, or are picked from: numbers that follow each other, as the first and how many."""
-    kept: list[int]
-    """The steps whose results are needed afterwards."""
-    freed: list[int]
-    """Tensors from outside that are not."""
-    changed: dict[int, dict[str, Attribute]] = {}
-    """By step: its attributes, if they are others."""
-
-
-class Upload(NamedTuple):
-    """A CreateTensor whose array is in this very process, and has not been packed."""
-
-    result: int
-    array: np.ndarray
-
-
-FreeTensor = int
-"""A bare number: the client will not use this tensor again. Half of all instructions are this one."""
-
-Instruction = (
-    FreeTensor
-    | Op
-    | CreateTensor
-    | GetData
-    | Site
-    | Lost
-    | Signal
-    | ShardOp
-    | Exchange
-    | Define
-    | Replay
-    | Boundary
-)
-"""What travels."""
-
-LocalInstruction = Instruction | Upload | Mark
-"""The same inside a process."""
 
 
 # --- replies ---
@@ -296,8 +43,8 @@ class Data(msgspec.Struct, frozen=True, tag=10, array_like=True):
     array: ArrayData | None
     error: str | None = None
     part: Part | None = None
-    door: str = ""
-    """If not empty: this worker has handed the bytes out at its door."""
+    direct_address: str = ""
+    """If not empty: the worker that has sent the bytes by a direct read."""
 
 
 class Fetched(NamedTuple):
@@ -341,17 +88,23 @@ class Welcome(msgspec.Struct, frozen=True, tag=13, array_like=True):
     name: str
     shared_memory: bool
     """Whether both sides see the same shared memory."""
+    number: int = 0
+    """For a worker: its number, which no other has. Its range of tensor ids follows from it."""
 
 
-class Doors(msgspec.Struct, frozen=True, tag=16, array_like=True):
-    """Where workers on other hosts hand out data from now on, by name; and what to show there."""
+class Farewell(msgspec.Struct, frozen=True, tag=18, array_like=True):
+    """The answer to Bye: everything that the client sent has been read and is on the tape."""
 
-    ticket: str
+
+class DirectReads(msgspec.Struct, frozen=True, tag=16, array_like=True):
+    """The addresses of workers on other hosts for direct reads, by name, and the token to present there."""
+
+    token: str
     addresses: dict[str, str]
 
 
 class Layouts(msgspec.Struct, frozen=True, tag=15, array_like=True):
-    """Where a tensor lies: its placements, the first one its own, others copies; or why it is nowhere."""
+    """A tensor's placements, its own first, then those of copies; or the error if it has none."""
 
     request: int
     shape: tuple[int, ...]
@@ -413,14 +166,16 @@ class GetTape(msgspec.Struct, frozen=True, tag=26, array_like=True):
 
     request: int
     start: Annotated[int, msgspec.Meta(ge=0)]
+    own: bool = False
+    """Whether also those about the client that asks."""
 
 
 class Bye(msgspec.Struct, frozen=True, tag=23, array_like=True):
-    """The client leaves; nothing it holds is needed any more."""
+    """The client leaves; nothing it holds is needed any more. The answer is Farewell."""
 
 
 class GetLayout(msgspec.Struct, frozen=True, tag=25, array_like=True):
-    """Ask where a tensor lies."""
+    """Ask for a tensor's placements."""
 
     request: int
     tensor: int
@@ -453,7 +208,7 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
     """How many bytes its tensors may take; 0 if it does not say."""
     machine_memory: int = 0
     """How many bytes its machine has, for all workers there; 0 if that is not known."""
-    door: str = ""
+    direct_address: str = ""
     """Where clients on other hosts collect data."""
 
 
@@ -490,7 +245,7 @@ class Specs(msgspec.Struct, frozen=True, tag=38, array_like=True):
 
 
 class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
-    """Carry out these instructions of this client. `shared_memory`: whether the client can read it."""
+    """Execute these instructions of this client. `shared_memory`: whether the client can read it."""
 
     sequence: int
     client: str
@@ -498,8 +253,8 @@ class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
     shared_memory: bool
     returned: list[str] = []
     """The worker's shared memory that is free again."""
-    ticket: str = ""
-    """What the client shows at the worker's door, if it is on another host."""
+    token: str = ""
+    """What the client presents for direct reads, if it is on another host."""
 
 
 class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
@@ -512,8 +267,11 @@ class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
     data: list[Data]
     returned: list[str] = []
     """The client's shared memory that is free again."""
-    marks: list[WorkerHotPathStart | WorkerHotPathEnd] = []
-    """The hot paths that began and ended in it."""
+    marks: list[tuple[int, WorkerHotPathStart | WorkerHotPathEnd]] = []
+    """The hot paths that the worker found in it: each mark with the index of the instruction it stands
+    before, among the Work's instructions, those of a Replay counted one by one."""
+    injected: list[Injected] = []
+    """What the worker's modifiers put into it."""
 
 
 class ForgetClient(msgspec.Struct, frozen=True, tag=33, array_like=True):
@@ -526,6 +284,8 @@ class GetWorkerStats(msgspec.Struct, frozen=True, tag=34, array_like=True):
     """Ask a worker what it has done."""
 
     request: int
+    client: str = ""
+    """On whose behalf: of modifiers, this client's are wanted."""
 
 
 class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
@@ -536,11 +296,12 @@ class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
 
 
 FromClient = Hello | Batch | GetStats | GetLayout | GetTape | FollowLog | Bye
-ToClient = Welcome | Ack | Data | Stats | Layouts | Doors | TapeLines | Refused
+ToClient = Welcome | Ack | Data | Stats | Layouts | DirectReads | TapeLines | Farewell | Refused
 FromWorker = WorkerHello | Done | WorkerStats | Specs | Bye
 ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Mesh | Refused
 
-encode = msgspec.msgpack.Encoder().encode
+encode = encode_instruction
+"""Any message, too: one encoder serves all types."""
 decode_by_server = msgspec.msgpack.Decoder(FromClient | WorkerHello | Done | WorkerStats | Specs).decode
 decode_by_client = msgspec.msgpack.Decoder(ToClient).decode
 decode_by_worker = msgspec.msgpack.Decoder(ToWorker).decode

@@ -109,7 +109,7 @@ class SharedMemory:
             if segment is not None:
                 segment.fill(array)
         except ProtocolError:
-            segment = None  # somebody has removed it; another will do
+            segment = None  # it was removed; use another
         if segment is None:
             data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             segment = _Segment.filled(self.prefix, data)
@@ -161,7 +161,7 @@ class SharedMemory:
         return taken
 
     def forget(self, peer: str) -> None:
-        """Somebody is gone: what was lent to them, and what they lent, is given back to the system.
+        """Release the segments shared with a peer that has left: its own, and those lent to it.
 
         It is not used again: an array that they read may live on in their program.
         """
@@ -212,7 +212,7 @@ def sweep_all() -> None:
     for path in FOLDER.glob("gt-*-*"):
         match = _NAME.fullmatch(path.name)
         if match and not alive(int(match[1])):
-            with contextlib.suppress(OSError):  # somebody else's, and not ours to remove
+            with contextlib.suppress(OSError):  # of another user
                 path.unlink(missing_ok=True)
 
 

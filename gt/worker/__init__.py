@@ -13,7 +13,7 @@ __all__ = ["Worker"]
 
 
 def __getattr__(name: str) -> Any:
-    """The worker itself, when it is wanted: a client needs no more than what looks for repeats."""
+    """Import Worker on first use: a client only needs the detector."""
     if name == "Worker":
         from gt.worker.worker import Worker
 

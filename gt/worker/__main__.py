@@ -6,8 +6,8 @@ import re
 
 from gt import command_line
 from gt.errors import ConnectionLost
-from gt.worker import machine
 from gt.worker.engine.base import ENGINES
+from gt.worker.limits import machine
 from gt.worker.process import WorkerProcess
 from gt.worker.worker import Worker
 
@@ -39,16 +39,16 @@ def main() -> None:
         type=float,
         default=30,
         metavar="SECONDS",
-        help="how long to look for the server (default %(default)s)",
+        help="how many seconds to wait for the server (default %(default)s)",
     )
     options = command_line.parse(parser)
     if options.threads is not None:
         # Read by the libraries when they are loaded, which is later.
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ[variable] = str(options.threads)
-    machine.keep_memory()
-    worker = Worker(options.id, options.engine, modifiers=options.modifiers, memory_limit=options.memory)
     try:
+        machine.keep_memory()
+        worker = Worker(options.id, options.engine, modifiers=options.modifiers, memory_limit=options.memory)
         WorkerProcess(worker, options.address, options.timeout, options.report).run(options.alive)
     except KeyboardInterrupt:
         options.report("worker stopped")

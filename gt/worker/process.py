@@ -1,5 +1,5 @@
-"""A worker as a process of its own: it joins a server, does what it is told, and comes back if the server
-was restarted."""
+"""A worker in a process of its own: it joins a server, executes its chunks, and joins again if the server is
+restarted."""
 
 import os
 import time
@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from gt import logs
 from gt.errors import ConnectionLost, WorkerError
+from gt.stream.instructions import ArrayData, CreateTensor, Lost, Upload
+from gt.stream.repeats import RepeatDecoder
+from gt.stream.tensor_ids import worker_ids
 from gt.transport import arrays, protocol
 from gt.transport.connection import Link
-from gt.transport.doors import Door
+from gt.transport.direct_reads import DirectReadServer
 from gt.transport.peers import Peers, own_place
-from gt.transport.protocol import CreateTensor, Upload
-from gt.transport.repeats import Listener
 from gt.transport.shared_memory import SharedMemory, host
-from gt.worker import machine
-from gt.worker.guard import Guard
+from gt.worker.limits import machine
+from gt.worker.limits.guard import Guard
 from gt.worker.worker import Worker
 
 
@@ -36,11 +38,11 @@ class WorkerProcess:
         self._timeout = timeout
         self._report = report
         self._memory = SharedMemory()
-        self._listeners: dict[str, Listener] = {}
+        self._decoders: dict[str, RepeatDecoder] = {}
         """By client: what is known of its repeats."""
         self._welcome: protocol.Welcome | None = None
         self._peers = worker.peers = Peers(own_place(address), memory=self._memory)
-        self._door = Door(own_place(address, "door"))
+        self._direct_reads = DirectReadServer(own_place(address, "direct_address"))
         self._backlog: deque[tuple[protocol.ToWorker, list[Any]]] = deque()
         """What has arrived and is still to be done: while waiting for other workers, more arrives."""
 
@@ -58,22 +60,25 @@ class WorkerProcess:
                         except Refused as error:
                             self._report(f"the server at {self.address} sent this worker away: {error}")
                         self._report(f"{link.lost or 'stopped'}; looking for it again")
+                        logs.debug("worker", f"{self.worker.name} is not registered any more: {link.lost}")
                         deadline, again = time.monotonic() + self._timeout, True
                 finally:
                     link.close()
                     self._backlog.clear()
                     self._peers.forget_all()
-                    for client in list(self.worker.spaces):
+                    for client in list(self.worker.clients):
                         self._forget(client)
         finally:
             self._peers.close()
-            self._door.close()
+            self._direct_reads.close()
             self._memory.close()
 
     def _join(self, link: Link, alive: Callable[[], bool], deadline: float, again: bool) -> bool:
         """Ask to be let in; False to try anew."""
         self._welcome = None
-        self._peers.look = lambda: self._look(link)
+        engine = self.worker.engine_name
+        logs.debug("worker", f"process {os.getpid()} ({engine}) asks {self.address} for registration")
+        self._peers.on_wait = lambda: self._check_while_waiting(link)
         link.send(
             protocol.WorkerHello(
                 protocol.VERSION,
@@ -86,7 +91,7 @@ class WorkerProcess:
                 self._peers.token,
                 self.worker.memory_limit,
                 machine.total(),
-                self._door.address,
+                self._direct_reads.address,
             )
         )
 
@@ -96,10 +101,10 @@ class WorkerProcess:
                 return False
             return True if self._welcome is not None else None
 
-        nobody = f"no server answers at {self.address} within {self._timeout:g} s"
+        unanswered = f"no server answers at {self.address} within {self._timeout:g} s"
         try:
             left = max(0.0, deadline - time.monotonic())
-            if not link.until(admitted, left, lambda: nobody):
+            if not link.until(admitted, left, lambda: unanswered):
                 return False
         except Refused as error:
             # A server that was gone for a moment may still have our name in its list.
@@ -107,9 +112,8 @@ class WorkerProcess:
                 time.sleep(0.2)
                 return False
             raise ConnectionLost(f"the server at {self.address} refused this worker: {error}") from None
-        assert self._welcome is not None
-        self.worker.name = self._peers.name = self._welcome.name
-        self._report(f"{self.worker.name} ({self.worker.engine_name}) is ready, working for {self.address}")
+        self._report(f"{self.worker.name} ({engine}) is ready, working for {self.address}")
+        logs.debug("worker", f"{self.worker.name} ({engine}) registered with {self.address}")
         # Now, so that the first op does not wait for it.
         if self.worker.engine.on_host:
             self.worker.guard = Guard()
@@ -117,18 +121,18 @@ class WorkerProcess:
         return True
 
     def _serve(self, link: Link, alive: Callable[[], bool]) -> None:
-        looked = time.monotonic()
+        polled = time.monotonic()
         while link.lost is None:
             self._take_in(link)
             link.wait(0.25)
-            if time.monotonic() - looked > 0.25:
+            if time.monotonic() - polled > 0.25:
                 self.worker.settle()
-                looked = time.monotonic()
+                polled = time.monotonic()
                 if not alive():
                     return
 
     def _receive(self, link: Link) -> None:
-        """Take in what has arrived. News of who is there counts at once; the rest is done in order."""
+        """Receive messages: a change of the workers is applied at once, all others are queued."""
         for payload, frames in link.receive():
             message = protocol.decode_by_worker(payload)
             if isinstance(message, protocol.Mesh):
@@ -138,11 +142,11 @@ class WorkerProcess:
             else:
                 self._backlog.append((message, frames))
 
-    def _look(self, link: Link) -> None:
-        """While waiting for another worker: is it still there, and is the server?"""
+    def _check_while_waiting(self, link: Link) -> None:
+        """While waiting for another worker: receive messages. Raises WorkerError if the server has gone."""
         self._receive(link)
         if link.lost is not None:
-            raise WorkerError(f"an exchange between workers was broken off: {link.lost}")
+            raise WorkerError(f"an exchange between workers was interrupted: {link.lost}")
 
     def _take_in(self, link: Link) -> None:
         self._receive(link)
@@ -153,35 +157,43 @@ class WorkerProcess:
                     self._work(link, work, [frame.buffer for frame in frames])
                 case protocol.ForgetClient(client):
                     self._forget(client)
-                case protocol.GetWorkerStats(request):
-                    stats = self.worker.get_stats() | {"door_bytes_given": self._door.bytes_given}
-                    link.send(protocol.WorkerStats(request, stats))
+                case protocol.GetWorkerStats(request, client):
+                    link.send(protocol.WorkerStats(request, self._get_stats(client)))
                 case protocol.GetSpecs(client):
                     link.send(protocol.Specs(client, *self.worker.specs(client)))
                 case protocol.Welcome() as welcome:
+                    # At once: work may have arrived right behind it, and exchanges go by the name.
                     self._welcome = welcome
+                    self.worker.name = self._peers.name = welcome.name
+                    self.worker.ids = worker_ids(welcome.number)
                 case protocol.Refused(error):
                     raise Refused(error)
             self._receive(link)
 
+    def _get_stats(self, client: str) -> dict[str, Any]:
+        try:
+            return self.worker.get_stats(client) | {"direct_bytes_sent": self._direct_reads.bytes_sent}
+        except Exception as error:  # noqa: BLE001 - one client's request must not end the worker
+            return {"error": f"statistics could not be given: {type(error).__name__}: {error}"}
+
     def _work(self, link: Link, work: protocol.Work, buffers: list[memoryview]) -> None:
         self._memory.take_back(work.returned)
-        listener = self._listeners.get(work.client)
-        if listener is None:
-            listener = self._listeners[work.client] = Listener()
-        instructions: list[Any] = list(listener.hear(work.instructions))
+        decoder = self._decoders.get(work.client)
+        if decoder is None:
+            decoder = self._decoders[work.client] = RepeatDecoder()
+        instructions: list[Any] = list(decoder.decode(work.instructions))
         for place, instruction in enumerate(instructions):
             if type(instruction) is CreateTensor:
                 instructions[place] = self._unpack(instruction, buffers, work.client)
         try:
             outcome = self.worker.execute(work.client, instructions)
-        except Exception as error:  # noqa: BLE001 - as above: one client's work must not end everybody's worker
+        except Exception as error:  # noqa: BLE001 - as above: one client's work must not end the worker
             why = f"{self.worker.name} could not carry this out: {type(error).__name__}: {error}"
             outcome = self.worker.abort(work.client, instructions, why)
         frames: list[memoryview] = []
         memory = self._memory if work.shared_memory else None
         data = [
-            self._at_door(work.ticket, fetched)
+            self._send_directly(work.token, fetched)
             or protocol.Data(
                 fetched.request,
                 None if fetched.array is None else arrays.pack(fetched.array, frames, memory, work.client),
@@ -193,21 +205,27 @@ class WorkerProcess:
         returned = self._memory.done_with(work.client)
         link.send(
             protocol.Done(
-                work.sequence, outcome.seconds, outcome.failed, data, returned, list(outcome.marks)
+                work.sequence,
+                outcome.seconds,
+                outcome.failed,
+                data,
+                returned,
+                list(outcome.marks),
+                list(outcome.injected),
             ),
             frames,
         )
 
-    def _at_door(self, ticket: str, fetched: protocol.Fetched) -> protocol.Data | None:
-        """Hand data out at the door; the result is what to tell the dispatcher; None if it must go there."""
+    def _send_directly(self, token: str, fetched: protocol.Fetched) -> protocol.Data | None:
+        """Send data by a direct read; the result is the message to the dispatcher, None if it failed."""
         request, array, _, part = fetched
-        if not ticket or array is None or array.nbytes <= arrays.SMALL:
+        if not token or array is None or array.nbytes <= arrays.MAX_INLINE_BYTES:
             return None
         frames: list[memoryview] = []
         packed = arrays.pack(array, frames, None, "")
-        if not self._door.give(ticket, protocol.Data(request, packed, None, part), frames[0]):
+        if not self._direct_reads.give(token, protocol.Data(request, packed, None, part), frames[0]):
             return None
-        said = protocol.ArrayData(packed.shape, packed.dtype, b"")
+        said = ArrayData(packed.shape, packed.dtype, b"")
         return protocol.Data(request, said, None, part, self.worker.name)
 
     def _unpack(self, instruction: CreateTensor, buffers: list[memoryview], client: str) -> Any:
@@ -216,10 +234,11 @@ class WorkerProcess:
             if instruction.part is not None:
                 array = np.array(array[instruction.part.place])  # a copy: others use the rest
             return Upload(instruction.result, array)
-        except Exception as error:  # noqa: BLE001 - anybody's message: whatever is wrong with it fails this tensor
-            return protocol.Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")
+        except Exception as error:  # noqa: BLE001 - untrusted: an invalid message fails this tensor
+            return Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")
 
     def _forget(self, client: str) -> None:
-        self._listeners.pop(client, None)
+        logs.debug("worker", f"{self.worker.name}: {client}: forgets everything")
+        self._decoders.pop(client, None)
         self.worker.forget(client)
         self._memory.forget(client)

@@ -1,73 +1,56 @@
-"""The worker: numbers to values, and one instruction after the other."""
+"""The worker: executes instructions, one after the other, on one engine."""
 
 import functools
+import itertools
 import os
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from gt import config
-from gt.errors import WorkerError
-from gt.transport import modifiers as streams
-from gt.transport.describe import debug
-from gt.transport.protocol import (
-    Exchange,
-    Failed,
-    Fetched,
-    GetData,
-    LocalInstruction,
-    Lost,
-    Mark,
-    Op,
-    ShardOp,
-    Site,
-    Upload,
-    WorkerHotPathEnd,
-    WorkerHotPathStart,
-)
-from gt.transport.repeats import Repeat, flat, weight
-from gt.worker.background import Background, library_in
-from gt.worker.compiling import cache_folder
-from gt.worker.condenser import Condenser
-from gt.worker.eager_repeat import EagerRepeats
+from gt import config, logs
+from gt.stream import modifiers as streams
+from gt.stream.describe import debug, injected
+from gt.stream.hotpath_detector import HotPathDetector
+from gt.stream.instruction_table import OVERLAPPING, made_by
+from gt.stream.instructions import Injected, LocalInstruction, Mark, Op
+from gt.stream.repeat_builder import RepeatBuilder
+from gt.stream.repeats import flat, weight
+from gt.stream.tensor_ids import Source, worker_ids
+from gt.transport.protocol import Failed, Fetched
+from gt.worker.client_state import ClientState
+from gt.worker.compile.hotpaths import HotPaths
+from gt.worker.compile.statistics import HotStatistics
 from gt.worker.engine.base import Engine, attributes, load_engine
-from gt.worker.exchange import exchange, poison
-from gt.worker.guard import Guard
-from gt.worker.hotpaths import Call, HotPaths
-from gt.worker.memory import Checked, Limit, Values, dtype_name, explain, is_out_of_memory
-from gt.worker.space import Space
+from gt.worker.executors import EXECUTORS, Execution
+from gt.worker.limits.guard import Guard
+from gt.worker.limits.memory import Checked, Limit, Values, dtype_name, explain, is_out_of_memory
+from gt.worker.repeat_runner import RepeatRunner
 
 if TYPE_CHECKING:
     from gt.transport.peers import Peers
 
 
-LONG = {True: 1e-4, False: 1e-3}
-"""Seconds that a call takes at least to be worth a thread: embedded, and in a process of its own, where less
-is to be done meanwhile."""
-
-
-_WAITS_FOR_NOTHING = {Upload, Site, int, Repeat}
-"""Instructions that others need not have ended for; what is freed may be freed later."""
+_next_number = itertools.count().__next__
 
 
 class Outcome(NamedTuple):
-    """What came of a batch of instructions."""
+    """The outcome of a batch of instructions."""
 
     failed: list[Failed]
     data: list[Fetched]
     seconds: float
-    marks: Sequence[Mark] = ()
-    """The hot paths that began and ended in it."""
+    """How long it took, without loading an engine or waiting for other clients' background calls."""
+    marks: Sequence[tuple[int, Mark]] = ()
+    """The hot paths that were detected in it: each marker with the index of the instruction it precedes."""
+    injected: Sequence[Injected] = ()
+    """The instructions that modifiers added."""
 
 
 class Worker:
-    """Carries out instructions on one engine.
+    """Executes the instructions of many clients on one engine.
 
-    A failing instruction never stops the worker: its result becomes a failure, which spreads to whatever
-    is computed from it and is reported when somebody asks for the data.
+    A failing instruction never stops the worker: its result becomes a failure, which propagates to everything
+    computed from it and is reported when a client reads it.
     """
 
     def __init__(
@@ -75,62 +58,46 @@ class Worker:
         name: str = "worker_0",
         engine: str = "pytorch",
         backend: str | None = None,
-        modifiers: Sequence[streams.StreamModifier] = (),
+        modifiers: Sequence[streams.Given] | streams.Installed = (),
         memory_limit: int = 0,
         embedded: bool = False,
     ) -> None:
         self.name = name
         self.memory_limit = memory_limit
-        """How many bytes tensors may take; 0 for no limit but the machine's."""
-        self._limit = Limit(memory_limit) if memory_limit else None
+        """How many bytes tensors may take; 0 for no limit other than the machine's."""
+        self.limit = Limit(memory_limit) if memory_limit else None
         self.guard: Guard | None = None
-        """What keeps it within its machine's memory, if it has a process of its own."""
+        """Keeps it within its share of the machine's memory, if it has a process of its own."""
         self.engine_name = backend or engine
-        self.modifiers = list(modifiers)
-        self.spaces: dict[str, Space] = {}
-        self.condensed: set[str] = set()
-        """Clients whose streams need not be looked through for repeats."""
+        self.modifiers = streams.Installed(modifiers)
+        """The source of each client's own instances: see ClientState."""
+        self.ids: Source = worker_ids(_next_number())
+        """Ids for tensors that its modifiers make. In a process of its own, the server assigns the range."""
+        self.clients: dict[str, ClientState] = {}
+        self.sends_repeats: dict[str, HotPathDetector] = {}
+        """By client: the detector that processes its stream before this worker, if there is one."""
         self.total_instructions = 0
-        self._hot = self.engine_name == "pytorch" and config.auto_compile()
-        """Whether what clients repeat is compiled."""
-        self.long = LONG[embedded]
-        """From how many seconds on a call runs in the background."""
-        self._shares_process = embedded
-        """Whether the program that it works for is in the same process, and could go on meanwhile."""
-        self._running: deque[tuple[Space, Call]] = deque()
-        """What runs in the background, and what follows it: all else waits until that has ended."""
-        self._waited = self._expected = 0.0
-        """Of the instructions at hand: seconds spent waiting for that, and those it will take."""
-        self._repeated: dict[str, int] = {}
-        """By sequence, how many ops of repeats there were."""
+        self.compiles = self.engine_name == "pytorch" and config.auto_compile()
+        """Whether repeated sequences are compiled."""
+        self.watches = True
+        """Whether repeats are counted if nothing is compiled; a benchmark measures the cost of that."""
+        self.repeats = RepeatRunner(self, embedded)
+        self._statistics = HotStatistics()
         self.peers: Peers | None = None
-        """The way to other workers, if there are any."""
-        self._exchanged: set[int] = set()
-        """Exchanges of the instructions at hand that this worker has taken part in."""
+        """The connections to other workers, if there are any."""
+        self.exchanged: set[int] = set()
+        """The numbers of the exchanges in the current batch that this worker has taken part in."""
 
     @functools.cached_property
     def engine(self) -> Engine:
         """The engine, loaded on first use: importing torch takes a second that not every program needs."""
-        config.debug("worker", f"{self.name}: loading the {self.engine_name} engine")
+        logs.debug("worker", f"{self.name}: loading the {self.engine_name} engine")
         return load_engine(self.engine_name)
 
-    @functools.cached_property
+    @property
     def hot_paths(self) -> HotPaths:
-        """What is known of how to run what clients repeat."""
-        return HotPaths(self.engine)
-
-    @functools.cached_property
-    def _eager_repeats(self) -> EagerRepeats:
-        """Runs what clients repeat as long as it is not compiled."""
-        return EagerRepeats(self.engine)
-
-    @functools.cached_property
-    def _background(self) -> Background | None:
-        """Runs what takes long while the program goes on. Compiled like all that it runs."""
-        try:
-            return Background(library_in(cache_folder()), self.engine.threads)
-        except OSError:
-            return None
+        """The compiled code of repeated sequences."""
+        return self.repeats.hot_paths
 
     @property
     def loaded(self) -> bool:
@@ -138,9 +105,8 @@ class Worker:
         return "engine" in self.__dict__
 
     def execute(self, client: str, instructions: Sequence[LocalInstruction]) -> Outcome:
-        """Carry out a client's instructions."""
-        start = time.perf_counter()
-        space = self._space(client)
+        """Execute a batch of a client's instructions."""
+        state = self._client_state(client)
         debug("worker", instructions, prefix=f"{self.name}: {client}: ")
         failed: list[Failed] = []
         data: list[Fetched] = []
@@ -148,134 +114,72 @@ class Worker:
             try:
                 _ = self.engine
             except Exception as error:  # noqa: BLE001 - an engine that is not installed fails every op
-                why = self._message("loading the engine", error)
-                for order in instructions:
-                    if isinstance(order, Exchange) and self.peers is not None:
-                        poison(order, why, self.peers)
-                return Outcome(
-                    [], [Fetched(i.request, None, why, i.part) for i in instructions if type(i) is GetData], 0
-                )
-        if self.modifiers:
-            instructions = streams.through(self.modifiers, flat(instructions))
+                return self.abort(client, instructions, self.message("loading the engine", error))
+        # Measured from here: the time to load an engine is not charged to this client's instructions.
+        start = time.perf_counter()
+        added: Sequence[Injected] = ()
+        origins: Sequence[int] = ()
+        if state.modifiers:
+            state.client_marks |= weight(instructions) > len(instructions)
+            received = flat(instructions)
+            origins, instructions = state.modifiers.process_with_origins(received)
+            added = injected(received, instructions, f"{client}_")
         count = weight(instructions)
         self.total_instructions += count
-        marks: list[Mark] = []
-        if self._hot and count > len(instructions):
-            marks = [*_marks(instructions)]
-        if space.condenser is not None:
-            instructions = space.condenser.condense(instructions)
-            marks += space.condenser.marks
-        self._waited = self._expected = 0.0
-        if self._running and self._running[-1][0] is not space:
-            self.finish()
-        self._carry_out(space, instructions, failed, data)
-        self._exchanged.clear()
-        # Who asked for what runs in the background is charged for it, and not who has to wait.
-        seconds = time.perf_counter() - start - self._waited + self._expected
-        return Outcome(failed, data, seconds, marks)
-
-    def _start(self, space: Space, call: Call) -> None:
-        """Run a call in the background, after what runs there."""
-        assert self._background is not None
-        call.start(self._background, self._running[-1][1] if self._running else None)
-        self._running.append((space, call))
-        self._expected += call.expected
-
-    def _count(self, repeat: Repeat) -> None:
-        sequence = repeat.sequence
-        self._repeated[sequence.id] = self._repeated.get(sequence.id, 0) + len(sequence)
-
-    def _replay(
-        self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched], limited: bool
-    ) -> None:
-        """Carry out a sequence that came whole: compiled, if it is."""
-        self._count(repeat)
-        call = self._following(space, repeat) if self._running and not limited else None
-        if call is None:
-            self.finish()
-            call = self.hot_paths.ready(repeat, space.values, self._limit) if self._hot else None
-        if call is None:
-            self._eagerly(space, repeat, failed, data)
-        elif not limited and call.compiled.best > self.long and self._background is not None:
-            self._start(space, call)
-        else:
-            call.run(alone=not self._shares_process)
-            self._complete(space, call, failed, data)
-
-    def _following(self, space: Space, repeat: Repeat) -> Call | None:
-        """What runs a sequence right after what runs in the background, if that can be."""
-        while len(self._running) > 1:
-            self._finish_first()
-        if not self._running:
-            return None
-        call = self.hot_paths.follow(repeat, space.values, self._running[-1][1])
-        return call if call is not None and call.compiled.best > self.long else None
-
-    def _eagerly(self, space: Space, repeat: Repeat, failed: list[Failed], data: list[Fetched]) -> None:
-        start = time.perf_counter()
-        checked = self._limit_now() is not None
-        left = repeat.expanded() if checked else self._eager_repeats.run(repeat, space.values)
-        if left:
-            self._carry_out(space, left, failed, data)
-        elif space.failures:
-            for tensor in repeat.freed:
-                space.failures.pop(tensor, None)
-        if self._hot:
-            self.hot_paths.ran(time.perf_counter() - start)
-
-    def _complete(self, space: Space, call: Call, failed: list[Failed], data: list[Fetched]) -> None:
-        values, failures = space.values, space.failures
-        if not self.hot_paths.complete(call, values):
-            self._eagerly(space, call.repeat, failed, data)
-        for tensor in call.freed:
-            values.pop(tensor, None)
-            if failures:
-                failures.pop(tensor, None)
-
-    def finish(self) -> None:
-        """Wait for what runs in the background, if anything does."""
-        while self._running:
-            self._finish_first()
-
-    def _finish_first(self) -> None:
-        """Wait for the first; if it failed, for those after it as well, which were not begun."""
-        start = time.perf_counter()
-        assert self._background is not None
-        ended = []
-        while self._running and (not ended or ended[0][1].error is not None):
-            ended.append(self._running.popleft())
-            ended[-1][1].wait(self._background)
-        self._waited += time.perf_counter() - start
-        for space, call in ended:
-            self._complete(space, call, [], [])
+        if count > len(instructions) and client not in self.sends_repeats:
+            self._statistics.count(instructions)
+        marks: list[tuple[int, Mark]] = []
+        if state.repeat_builder is not None:
+            received = instructions
+            instructions = state.repeat_builder.build(instructions)
+            if state.repeat_builder.marks and not state.client_marks:
+                marks = _placed(state.repeat_builder.marks, received, origins)
+        elif state.watcher is not None:
+            state.watcher.feed(instructions)
+        repeats = self.repeats
+        repeats.reset_times()
+        if repeats.running and repeats.running[-1][0] is not state:
+            repeats.finish()
+        self.carry_out(state, instructions, failed, data)
+        self.exchanged.clear()
+        # A background call is charged to the client that started it, not to one that has to wait for it.
+        seconds = time.perf_counter() - start - repeats.waited + repeats.expected
+        logs.debug("worker", f"{self.name}: {client}: {count} instructions in {seconds * 1000:.3f} ms")
+        return Outcome(failed, data, seconds, marks, added)
 
     def settle(self) -> None:
-        """Carry out what is held: whoever sent it may have nothing more to say for a while."""
+        """Execute the instructions that repeat builders hold, because no more have arrived for a while."""
         self.finish()
-        for space in self.spaces.values():
-            if space.condenser is not None and space.condenser.held:
-                self._carry_out(space, space.condenser.release(), [], [])
+        for state in self.clients.values():
+            if state.repeat_builder is not None and state.repeat_builder.held:
+                self.carry_out(state, state.repeat_builder.release(), [], [])
 
-    def _carry_out(
+    def finish(self) -> None:
+        """Wait for what runs in the background."""
+        self.repeats.finish()
+
+    def carry_out(
         self,
-        space: Space,
+        state: ClientState,
         instructions: Sequence[LocalInstruction],
         failed: list[Failed],
         data: list[Fetched],
     ) -> None:
-        """One instruction after the other."""
-        values, failures, engine = space.values, space.failures, self.engine
+        """Execute instructions one after the other."""
+        values, failures, engine = state.values, state.failures, self.engine
         value, run, functions = values.__getitem__, engine.run, engine.functions
-        limit = self._limit_now()
+        limit = self.limit_now()
         if limit is not None:
             run = limit.checked(run)
             functions = Checked(run)
-        running = self._running
+        repeats = self.repeats
+        running = repeats.running
+        execution = Execution(self, state, failed, data, limit)
         instruction: Any
         for instruction in instructions:
             kind = type(instruction)
-            if running and kind not in _WAITS_FOR_NOTHING:
-                self.finish()
+            if running and kind not in OVERLAPPING:
+                repeats.finish()
             if kind is Op:
                 try:
                     inputs, attrs = map(value, instruction.inputs), instruction.attrs
@@ -285,212 +189,139 @@ class Worker:
                         if not attrs.keys() <= attributes(instruction.op):
                             raise _unknown_attribute(instruction.op, attrs)
                         values[instruction.result] = run(instruction.op, [*inputs], attrs)
-                except Exception as error:  # noqa: BLE001 - whatever the engine raises reaches the user, as data
-                    failed.append(self._op_failed(space, instruction, error))
+                except Exception as error:  # noqa: BLE001 - any error of an engine is sent to the client, as a value
+                    failed.append(self.op_failed(state, instruction, error))
             elif kind is int:
-                if running:  # which may need it
-                    running[-1][1].freed.append(instruction)
+                if running:
+                    repeats.free_after(instruction)
                     continue
                 values.pop(instruction, None)
                 if failures:
                     failures.pop(instruction, None)
-            elif kind is GetData:
-                data.append(self._get(space, instruction))
-            elif kind is Upload:
-                try:
-                    if limit is not None:
-                        limit.check(instruction.array.nbytes)
-                    values[instruction.result] = self.engine.put(instruction.array)
-                except Exception as error:  # noqa: BLE001 - as above
-                    array = instruction.array
-                    what = f"taking in <{array.dtype} {list(array.shape)}, {array.nbytes} bytes>"
-                    failed.append(self._failed(space, instruction.result, what, error))
-            elif kind is Site:
-                space.sites[instruction.number] = instruction.where
-            elif kind is Repeat:
-                self._replay(space, instruction, failed, data, limit is not None)
-            elif kind is Exchange:
-                self._exchange(space, instruction, failed)
-            elif kind is ShardOp:
-                self._shard(space, instruction, failed)
-            elif kind is Lost:
-                space.failures.update(dict.fromkeys(instruction.tensors, instruction.error))
+            else:
+                EXECUTORS[kind].execute(execution, instruction)
 
-    def _limit_now(self) -> Limit | None:
-        """What every op is to be checked against, if that is needed."""
-        return self._limit or (self.guard and self.guard.near())
+    def limit_now(self) -> Limit | None:
+        """The limit that each op must be checked against now; None if there is none."""
+        return self.limit or (self.guard and self.guard.near())
 
-    def _space(self, client: str) -> Space:
-        space = self.spaces.get(client)
-        if space is None:
-            looks = self._hot and client not in self.condensed
-            space = self.spaces[client] = Space(Condenser() if looks else None)
-            if self._limit is not None:
-                space.values = Values(self._limit, lambda value: self.engine.nbytes(value))
-        return space
+    def _client_state(self, client: str) -> ClientState:
+        state = self.clients.get(client)
+        if state is None:
+            detects = client not in self.sends_repeats
+            repeat_builder = RepeatBuilder() if detects and self.compiles else None
+            watches = detects and not self.compiles and self.watches
+            modifiers = self.modifiers.for_client("worker", self.ids)
+            state = ClientState(modifiers, repeat_builder, HotPathDetector() if watches else None)
+            self.clients[client] = state
+            if self.limit is not None:
+                state.values = Values(self.limit, lambda value: self.engine.nbytes(value))
+        return state
 
     def abort(self, client: str, instructions: Sequence[LocalInstruction], why: str) -> Outcome:
-        """Settle instructions whose execution was broken off: what was not made has failed."""
+        """Abort a batch: tensors that were not made become failures, and reads are answered with `why`."""
         self.finish()
-        space = self._space(client)
-        if space.condenser is not None:
-            held = space.condenser.release()
+        state = self._client_state(client)
+        if state.repeat_builder is not None:
+            held = state.repeat_builder.release()
             instructions = [*held, *(one for one in instructions if one not in held)]
-        failed: list[Failed] = []
-        data: list[Fetched] = []
+        aborted = Execution(self, state, [], [])
         for instruction in flat(instructions):
-            if isinstance(instruction, int):
-                space.values.pop(instruction, None)
-                space.failures.pop(instruction, None)
-            elif isinstance(instruction, Op | Upload) and instruction.result not in space.values:
-                space.failures.setdefault(instruction.result, why)
-                failed.append(Failed(instruction.result, why))
-            elif isinstance(instruction, Exchange):
-                if instruction.number not in self._exchanged and self.peers is not None:
-                    poison(instruction, why, self.peers)
-                if instruction.result not in space.values:
-                    space.failures.setdefault(instruction.result, why)
-            elif isinstance(instruction, GetData):
-                data.append(Fetched(instruction.request, None, why, instruction.part))
-        self._exchanged.clear()
-        return Outcome(failed, data, 0.0)
+            if type(instruction) is int:
+                state.values.pop(instruction, None)
+                state.failures.pop(instruction, None)
+                continue
+            for made in made_by(instruction):
+                if made not in state.values:
+                    state.failures.setdefault(made, why)
+                    aborted.failed.append(Failed(made, why))
+            executor = EXECUTORS.get(type(instruction))
+            if executor is not None:
+                executor.abort(aborted, instruction, why)
+        self.exchanged.clear()
+        return Outcome(aborted.failed, aborted.data, 0.0)
 
-    def _exchange(self, space: Space, order: Exchange, failed: list[Failed]) -> None:
-        """Take part in an exchange, also if there is nothing to give: others wait."""
-        self._exchanged.add(order.number)
-        peers = self.peers
-        try:
-            if peers is None:
-                raise RuntimeError("this worker knows no others")
-            gives = peers.name in order.source.workers
-            own, error = self._own(space, order) if gives else (None, None)
-            result = exchange(order, own, error, peers)
-            if result is not None:
-                if self._limit is not None:
-                    self._limit.check(result.nbytes)
-                space.values[order.result] = self.engine.put(result)
-        except WorkerError as cause:
-            space.failures[order.result] = str(cause)
-            failed.append(Failed(order.result, str(cause)))
-        except Exception as error:  # noqa: BLE001 - as above
-            failed.append(self._failed(space, order.result, order.kind, error))
-
-    def _own(self, space: Space, order: Exchange) -> tuple[np.ndarray | None, str | None]:
-        """What this worker has to give, or why it has nothing."""
-        if order.tensor not in space.values:
-            missing = f"Tensor not found: there is no tensor {order.tensor}"
-            return None, space.failures.get(order.tensor, missing)
-        try:
-            array = self.engine.get(space.values[order.tensor])
-            index = order.source.workers.index(self.name)
-            wanted = order.source.local_shape(index, order.shape)
-            if array.shape == wanted and array.dtype.name == order.dtype:
-                return array, None
-            return (
-                None,
-                f"{order.kind} on {self.name}: {array.dtype}{list(array.shape)} is not {list(wanted)}",
-            )
-        except Exception as error:  # noqa: BLE001 - as above; and the others must learn of it
-            return None, self._message(order.kind, error)
-
-    def _shard(self, space: Space, order: ShardOp, failed: list[Failed]) -> None:
-        """Keep a part of what is here in whole."""
-        index: list[Any] = [*[[0, 1 << 62, 1]] * order.axis, [order.start, order.stop, 1]]
-        op = Op(order.result, "getitem", (order.tensor,), {"index": index}, -1)
-        try:
-            space.values[order.result] = self.engine.run("getitem", [space.values[order.tensor]], op.attrs)
-        except Exception as error:  # noqa: BLE001 - as above
-            failed.append(self._op_failed(space, op, error))
-
-    def _get(self, space: Space, instruction: GetData) -> Fetched:
-        try:
-            array = self.engine.get(space.values[instruction.tensor])
-            return Fetched(instruction.request, array, None, instruction.part)
-        except Exception as error:  # noqa: BLE001 - as above
-            cause = space.failures.get(instruction.tensor) or self._message("giving out data", error)
-            return Fetched(instruction.request, None, cause, instruction.part)
-
-    def _op_failed(self, space: Space, instruction: Op, error: Exception) -> Failed:
-        """Put a failure in place of an op's result: an input's, if one had failed already."""
+    def op_failed(self, state: ClientState, instruction: Op, error: Exception) -> Failed:
+        """Store a failure for an op's result: that of an input if one has failed, else `error`."""
         for tensor in instruction.inputs:
-            if tensor not in space.values:
-                known = space.failures.get(tensor, f"Tensor not found: there is no tensor {tensor}")
-                space.failures[instruction.result] = known
+            if tensor not in state.values:
+                known = state.failures.get(tensor, f"Tensor not found: there is no tensor {tensor}")
+                state.failures[instruction.result] = known
                 return Failed(instruction.result, known)
-        inputs = [space.values[tensor] for tensor in instruction.inputs]
-        shapes = ", ".join(str(list(value.shape)) for value in inputs)
-        where = space.sites.get(instruction.site, "an unknown line")
-        return self._failed(
-            space, instruction.result, f"{instruction.op}({shapes}), asked for at {where},", error
+        inputs = [state.values[tensor] for tensor in instruction.inputs]
+        shapes = ", ".join(str(list(getattr(value, "shape", ["several"]))) for value in inputs)
+        where = state.sites.get(instruction.site, "an unknown line")
+        return self.fail(
+            state, instruction.result, f"{instruction.op}({shapes}), asked for at {where},", error
         )
 
-    def _failed(self, space: Space, tensor: int, what: str, error: Exception) -> Failed:
-        space.values.pop(tensor, None)
-        message = space.failures[tensor] = self._message(what, error)
+    def fail(self, state: ClientState, tensor: int, what: str, error: Exception) -> Failed:
+        """Store a failure in place of a tensor."""
+        state.values.pop(tensor, None)
+        message = state.failures[tensor] = self.message(what, error)
         return Failed(tensor, message)
 
-    def _message(self, what: str, error: Exception) -> str:
+    def message(self, what: str, error: Exception) -> str:
+        """The text of an error, with what failed and on which worker."""
         cause = explain(error) if is_out_of_memory(error) else f"{type(error).__name__}: {error}"
         return f"{what} failed on {self.name} ({self.engine_name}): {cause}"
 
     def specs(self, client: str) -> tuple[dict[int, tuple[tuple[int, ...], str]], dict[int, str]]:
-        """The shape and dtype of each of a client's tensors, and what failed and why."""
+        """The shape and dtype of each of a client's tensors, and the causes of its failures, by id."""
         self.settle()
-        space = self.spaces.get(client)
-        if space is None:
+        state = self.clients.get(client)
+        if state is None:
             return {}, {}
-        known = {number: (tuple(value.shape), dtype_name(value)) for number, value in space.values.items()}
-        return known, dict(space.failures)
+        known = {number: (tuple(value.shape), dtype_name(value)) for number, value in state.values.items()}
+        return known, dict(state.failures)
 
     def forget(self, client: str) -> None:
         """Drop everything of a client."""
         self.finish()
-        self.condensed.discard(client)
-        space = self.spaces.pop(client, None)
-        if space is not None and self._limit is not None:
-            for number in list(space.values):
-                space.values.pop(number, None)
+        state = self.clients.pop(client, None)
+        detector = self.sends_repeats.pop(client, None) or (state and state.detector)
+        if detector is not None:
+            self._statistics.keep(detector)
+        if state is not None and self.limit is not None:
+            for number in list(state.values):
+                state.values.pop(number, None)
 
-    def get_stats(self) -> dict[str, Any]:
-        """What this worker has done and what it holds."""
+    def get_stats(self, client: str = "") -> dict[str, Any]:
+        """Statistics of this worker; for modifiers, those of this client's instances."""
         self.settle()
-        spaces = list(self.spaces.values())
+        clients = list(self.clients.values())
         stats: dict[str, Any] = {
             "engine": self.engine_name,
             "pid": os.getpid(),
             "total_instructions": self.total_instructions,
-            "tensors": sum(len(space.values) + len(space.failures) for space in spaces),
-            "clients": len(spaces),
+            "tensors": sum(len(state.values) + len(state.failures) for state in clients),
+            "clients": len(clients),
         }
         if self.peers is not None:
             stats["peer_bytes_sent"] = self.peers.bytes_sent
         if self.loaded:
             nbytes = self.engine.nbytes
-            stats["bytes"] = sum(nbytes(value) for space in spaces for value in space.values.values())
-        if self._hot:
-            stats |= self._hot_stats()
-        if self.modifiers:
-            stats["modifiers"] = streams.stats(self.modifiers)
+            stats["bytes"] = sum(nbytes(value) for state in clients for value in state.values.values())
+        detectors = [*self.sends_repeats.values(), *(state.detector for state in clients)]
+        stats |= self._statistics.get_stats(one for one in detectors if one is not None)
+        if self.compiles and self.loaded:
+            stats |= self.hot_paths.get_stats(self.total_instructions)
+        if self.modifiers and client in self.clients:
+            stats["modifiers"] = self.clients[client].modifiers.get_stats()
         return stats
 
-    def _hot_stats(self) -> dict[str, Any]:
-        """What was found to be repeated, and what came of it."""
-        found = [space.condenser.detector for space in self.spaces.values() if space.condenser is not None]
-        known = {id for detector in found for id in detector.sequences} | self._repeated.keys()
-        return {
-            "hot_instructions": sum(self._repeated.values()),
-            "unique_sequences": len(known),
-            "hot_sequences": len(self._repeated),
-            **(self.hot_paths.get_stats(self.total_instructions) if self.loaded else {}),
-        }
 
+def _placed(
+    marks: Sequence[tuple[int, Mark]], instructions: Sequence[Any], origins: Sequence[int]
+) -> list[tuple[int, Mark]]:
+    """Markers with indices into the instructions that were sent to the worker, with repeats expanded.
 
-def _marks(instructions: Sequence[Any]) -> Iterator[Mark]:
-    """Where the repeats are that came as such."""
-    for one in instructions:
-        if type(one) is Repeat:
-            yield WorkerHotPathStart(one.sequence.id)
-            yield WorkerHotPathEnd(one.sequence.id, True)
+    `origins` has, for each executed instruction, the index of the one that modifiers made it from.
+    """
+    if origins:
+        return [(origins[place] if place < len(origins) else origins[-1] + 1, mark) for place, mark in marks]
+    before = [0, *itertools.accumulate([weight((one,)) for one in instructions])]
+    return [(before[place], mark) for place, mark in marks]
 
 
 def _unknown_attribute(op: str, attrs: dict[str, Any]) -> TypeError:

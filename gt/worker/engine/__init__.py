@@ -1,6 +1,6 @@
-"""Engines: the libraries that compute. One module each, loaded when a worker first needs it.
+"""Engines: the libraries that compute. One module each, imported when a worker first needs it.
 
-An engine's module holds an `Engine` subclass and the few functions that its library spells
-differently; everything else the op table names directly (`"torch.relu"`, `"numpy.exp"`). NumPy and JAX
-have one spelling: what they share is in `array`.
+`gt.ops.engines` lists them. An engine's module has an `Engine` subclass. The op table names most functions
+directly (`"torch.relu"`, `"numpy.exp"`); those that a library lacks are in `torch`, and in `array` for the
+libraries that spell functions as NumPy does.
 """

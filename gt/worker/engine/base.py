@@ -1,4 +1,4 @@
-"""What every engine does: keep values, and compute rows of the op table."""
+"""The interface of engines: keep values, and compute rows of the op table."""
 
 import functools
 import importlib
@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from gt.ops import TABLE, Spec
+from gt.ops.aten import OWN, PREFIX
+from gt.ops.dtypes import HALF
+from gt.ops.engines import ENGINES, LIBRARIES
 from gt.ops.rules import broadcast
 
-HALF = ("float16", "bfloat16")
-ENGINES = {"pytorch": "PyTorchEngine", "numpy": "NumpyEngine", "jax": "JaxEngine"}
+__all__ = ["ENGINES", "ArrayEngine", "Engine", "attributes", "load_engine"]
 
 
 class Engine(ABC):
@@ -22,27 +24,27 @@ class Engine(ABC):
 
     name: str
     on_host = True
-    """Whether values are in the machine's own memory; a device refuses by itself what does not fit."""
+    """Whether values are in the host's memory. A device raises its own error when its memory is full."""
 
     def __init__(self) -> None:
         self._functions = _Lookup(self._named)
         self.functions: Mapping[str, Callable[..., Any]] = self._functions
-        """By op, what computes it from its inputs where it has no attributes: `run` with fewer questions."""
+        """By op, the function of its inputs, for ops without attributes: faster than `run`."""
 
     @abstractmethod
     def put(self, array: np.ndarray) -> Any:
-        """Take an array in. The array is the engine's from now on."""
+        """An array as a value. The engine owns the array from now on."""
 
     @abstractmethod
     def get(self, value: Any) -> np.ndarray:
-        """Give a value out. What comes out may share memory with the value: it is read at once."""
+        """A value as an array, which may share memory with it: the caller reads it at once."""
 
     def spec(self, value: Any) -> Spec:
-        """What is known of a value without its data."""
+        """The shape and dtype of a value."""
         return Spec(tuple(value.shape), str(value.dtype))
 
     def kind(self, value: Any) -> Any:
-        """What tells values of different specs apart, without the effort of making a spec."""
+        """A key that differs for values of different specs; cheaper than a spec."""
         return self.spec(value)
 
     def dense(self, value: Any) -> Any:
@@ -51,12 +53,12 @@ class Engine(ABC):
 
     @property
     def threads(self) -> int:
-        """How many threads compute an op."""
+        """The number of threads that compute an op."""
         return 1
 
     @abstractmethod
     def nbytes(self, value: Any) -> int:
-        """How much memory a value takes."""
+        """The size of a value in bytes."""
 
     def run(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None) -> Any:
         """Compute one op."""
@@ -69,12 +71,14 @@ class Engine(ABC):
         return function(number, x) if attrs["reflected"] else function(x, number)
 
     def _named(self, op: str) -> Callable[..., Any]:
-        return self.resolve(TABLE[op].engines[self.name])
+        """The function that computes an op."""
+        return resolve(TABLE[op].engines[self.name])
 
-    def resolve(self, target: str) -> Callable[..., Any]:
-        """The function that the op table names, such as "torch.relu"."""
-        module, _, name = target.rpartition(".")
-        return getattr(importlib.import_module(module), name)
+
+def resolve(target: str) -> Any:
+    """Import a function or class by its full name: "torch.relu", or "package.module:name"."""
+    module, _, name = target.rpartition(":" if ":" in target else ".")
+    return getattr(importlib.import_module(module), name)
 
 
 class _Lookup(dict[str, Callable[..., Any]]):
@@ -126,34 +130,40 @@ class ArrayEngine(Engine):
         dtype = self.dtype(result)
         return value if value.dtype == dtype else value.astype(dtype)
 
-    def resolve(self, target: str) -> Callable[..., Any]:
-        """The function that the op table names; one that NumPy and JAX share is told which it is for."""
-        function = super().resolve(target)
-        shared = target.startswith("gt.worker.engine.array.")
-        return functools.partial(function, self.xp) if shared else function
+    def _named(self, op: str) -> Callable[..., Any]:
+        """The function that computes an op; one that is no library's own gets the library to compute with."""
+        function = super()._named(op)
+        own = TABLE[op].functions.array.startswith(LIBRARIES)
+        return function if own else functools.partial(function, self.xp)
 
 
 @functools.cache
 def attributes(op: str) -> frozenset[str]:
     """The attributes an op may have: the parameters of our own function for it; a library's takes none.
 
-    A stream comes from anybody. Passed on unseen, an attribute such as `where` or `out` would let a client
-    read what lies in a worker's memory.
+    Clients are not trusted. Passed on unchecked, an attribute such as `where` or `out` would let a client
+    read uninitialized memory of a worker.
     """
+    if op in OWN or op.startswith(PREFIX):
+        from gt.worker.engine.torch import aten
+
+        return aten.attributes(op)
     row = TABLE[op]
     names = {"scalar", "reflected"} if row.kind == "BinaryOp" else set()
-    module, _, name = row.engines["numpy"].rpartition(".")
-    if module.startswith("gt."):
-        names |= set(inspect.signature(getattr(importlib.import_module(module), name)).parameters)
+    if not row.functions.array.startswith(LIBRARIES):
+        names |= set(inspect.signature(resolve(row.engines["numpy"])).parameters)
     return frozenset(names)
 
 
 def load_engine(name: str) -> Engine:
-    """Import an engine by name."""
+    """Import an engine by name and make one.
+
+    Raises ValueError for an unknown name, and ImportError if its library is not installed.
+    """
     if name not in ENGINES:
         raise ValueError(f"no engine is called {name!r}; there are {', '.join(sorted(ENGINES))}")
     try:
-        module = importlib.import_module(f"gt.worker.engine.{name}")
+        engine = resolve(ENGINES[name].engine)
     except ImportError as error:
         raise ImportError(f"the {name} engine needs {error.name}: pip install 'tapestry[{name}]'") from error
-    return getattr(module, ENGINES[name])()
+    return engine()

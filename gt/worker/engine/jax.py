@@ -10,6 +10,9 @@ from gt.worker.engine.base import ArrayEngine
 
 # Without this JAX makes 32-bit numbers of 64-bit ones, silently.
 jax.config.update("jax_enable_x64", True)
+# On a CPU JAX runs large computations on a thread of its own, and raises their errors when a result is
+# read: then an error could not name the op that failed, nor the user's line.
+jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 class JaxEngine(ArrayEngine):
@@ -20,15 +23,15 @@ class JaxEngine(ArrayEngine):
     on_host = jax.default_backend() == "cpu"
 
     def put(self, array: np.ndarray) -> Any:
-        """Take an array in."""
+        """An array as a value."""
         return jnp.asarray(array)
 
     def get(self, value: Any) -> np.ndarray:
-        """Give a value out."""
+        """A value as an array."""
         return np.asarray(value)
 
     def nbytes(self, value: Any) -> int:
-        """How much memory a value takes."""
+        """The size of a value in bytes."""
         return value.nbytes
 
     def dtype(self, name: str) -> Any:

@@ -16,15 +16,15 @@ class NumpyEngine(ArrayEngine):
     xp = np
 
     def put(self, array: np.ndarray) -> np.ndarray:
-        """Take an array in."""
+        """An array as a value."""
         return array
 
     def get(self, value: np.ndarray) -> np.ndarray:
-        """Give a value out."""
+        """A value as an array."""
         return value
 
     def nbytes(self, value: np.ndarray) -> int:
-        """How much memory a value takes."""
+        """The size of a value in bytes."""
         return value.nbytes
 
     def dtype(self, name: str) -> np.dtype:

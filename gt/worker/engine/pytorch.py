@@ -1,11 +1,16 @@
 """The PyTorch engine: the default."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 
 from gt.ops import Spec
+from gt.ops.aten import OWN, PREFIX
 from gt.ops.dtypes import ITEMSIZE
 from gt.worker.engine.base import Engine
+from gt.worker.engine.torch import aten
 
 _NAMES = {getattr(torch, name): name for name in ITEMSIZE}
 
@@ -22,14 +27,17 @@ class PyTorchEngine(Engine):
         if not self.on_host:
             torch.set_default_device(self.device)
 
+    def _named(self, op: str) -> Callable[..., Any]:
+        return aten.function(op) if op in OWN or op.startswith(PREFIX) else super()._named(op)
+
     def put(self, array: np.ndarray) -> torch.Tensor:
-        """Take an array in."""
+        """An array as a value."""
         if array.dtype.name == "bfloat16":
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).to(self.device)
         return torch.from_numpy(array).to(self.device)
 
     def get(self, value: torch.Tensor) -> np.ndarray:
-        """Give a value out."""
+        """A value as an array."""
         value = value.cpu()
         if value.dtype == torch.bfloat16:
             import ml_dtypes
@@ -38,22 +46,26 @@ class PyTorchEngine(Engine):
         return value.numpy()
 
     def spec(self, value: torch.Tensor) -> Spec:
-        """What is known of a value without its data."""
+        """The shape and dtype of a value."""
         return Spec(tuple(value.shape), _NAMES[value.dtype])
 
-    def kind(self, value: torch.Tensor) -> tuple[torch.Size, torch.dtype]:
-        """What tells values of different specs apart."""
+    def kind(self, value: torch.Tensor | tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
+        """A key that differs for values of different specs."""
+        if isinstance(value, tuple):
+            return tuple([(one.shape, one.dtype) for one in value])
         return value.shape, value.dtype
 
-    def dense(self, value: torch.Tensor) -> torch.Tensor:
-        """A value without gaps: what is compiled looks at memory, and not at strides."""
+    def dense(self, value: Any) -> Any:
+        """A contiguous value: compiled code ignores strides."""
+        if isinstance(value, tuple):
+            return tuple([one.contiguous() for one in value])
         return value.contiguous()  # itself, if it is
 
     @property
     def threads(self) -> int:
-        """How many threads compute an op."""
+        """The number of threads that compute an op."""
         return torch.get_num_threads()
 
-    def nbytes(self, value: torch.Tensor) -> int:
-        """How much memory a value takes."""
-        return value.nbytes
+    def nbytes(self, value: torch.Tensor | tuple[torch.Tensor, ...]) -> int:
+        """The size of a value in bytes."""
+        return sum(one.nbytes for one in value) if isinstance(value, tuple) else value.nbytes

@@ -29,16 +29,16 @@ def bits(seed: int, index: np.ndarray) -> np.ndarray:
 
 
 Place = tuple[Sequence[int], Sequence[int]] | None
-"""Where a part begins in the whole, and the shape of the whole; None for the whole itself."""
+"""The offset of a part in the global tensor, and the global shape; None for the tensor itself."""
 
 
 def place(at: Sequence[int] | None, of: Sequence[int] | None) -> Place:
-    """Where a part is: the place it begins `at`, in a tensor `of` this shape."""
+    """The place of a part: its offset `at`, in a tensor `of` this global shape."""
     return None if at is None or of is None else (at, of)
 
 
 def places(shape: Sequence[int], where: Place = None) -> np.ndarray:
-    """The index of every element: in the whole, if this is a part of one."""
+    """The flat index of every element in the global tensor."""
     if where is None:
         return np.arange(math.prod(shape))
     index = np.zeros((), np.int64)
@@ -65,7 +65,7 @@ def normal(shape: Sequence[int], dtype: str, seed: int, where: Place = None) -> 
 
 
 def integers(shape: Sequence[int], low: int, high: int, seed: int, where: Place = None) -> np.ndarray:
-    """Whole numbers from low up to, and without, high."""
+    """Integers from low up to, and without, high."""
     random = bits(seed, places(shape, where)) % np.uint64(high - low)
     # Signed only now: the range itself may need all 64 bits. Adding wraps around to the right place.
     return (random.view(np.int64) + np.int64(low)).reshape(shape)

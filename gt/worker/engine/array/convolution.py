@@ -11,7 +11,7 @@ Pair = Sequence[int]
 
 
 def _places(kernel: Pair, count: Pair, stride: Pair, dilation: Pair) -> Iterator[tuple[Any, ...]]:
-    """For each place in a window, the key of what all windows see there."""
+    """For each position in a window, the index of that element in all windows."""
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             top, left = i * dilation[0], j * dilation[1]

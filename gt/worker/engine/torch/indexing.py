@@ -82,7 +82,7 @@ def argsort(x: torch.Tensor, dim: int, descending: bool) -> torch.Tensor:
 
 
 def topk(x: torch.Tensor, k: int, dim: int, largest: bool) -> torch.Tensor:
-    # torch.topk is faster, but which of several equal elements it takes is anybody's guess.
+    # torch.topk is faster, but which of several equal elements it returns is not specified.
     return argsort(x, dim, largest).narrow(dim, 0, k) if x.ndim else argsort(x, dim, largest)
 
 

@@ -1,0 +1,446 @@
+"""The sharding modifier: rewrites a client's stream for several workers.
+
+Every instruction that it yields names its workers (`Placed`). Where a tensor does not have the layout that an
+op needs, an explicit instruction changes it first: ShardOp, AllGather, ReduceScatter, AllReduce, AllToAll,
+Move or Reduce. Like every stream modifier it buffers no instruction, and it sees no data except uploads.
+"""
+
+import contextlib
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gt import logs
+from gt.dispatcher.sharding.lowering import lower
+from gt.dispatcher.sharding.placement_log import Creation, PlacementLog, Rule
+from gt.dispatcher.sharding.plan_cache import PlanCache
+from gt.dispatcher.sharding.planning import Plan, nbytes, plan
+from gt.dispatcher.sharding.policy import SHARD_THRESHOLD, Cluster, Policy, ShardingPolicy
+from gt.dispatcher.sharding.relayout import placement_to_read, reads, relayout, shards_of
+from gt.dispatcher.sharding.stats import ShardingStats
+from gt.dispatcher.sharding.uploads import upload_parts, zeros
+from gt.dispatcher.tensor_handle import TensorHandle
+from gt.ops import TABLE as OPS
+from gt.ops import Spec
+from gt.ops.sharding.split import Shard, Split
+from gt.stream.instruction_table import TABLE
+from gt.stream.instructions import (
+    CreateTensor,
+    GetData,
+    LocalInstruction,
+    Lost,
+    Op,
+    Placed,
+    Signal,
+    Site,
+    Upload,
+)
+from gt.stream.layouts import Partial, Placement, Replicated, Sharded, bytes_moved
+from gt.stream.tape_entries import LayoutEvent, RepeatedLayoutEvents
+from gt.stream.tensor_ids import dispatcher_id
+from gt.transport.protocol import Fetched
+
+Stream = Iterator[Any]
+
+MAX_LAYOUT_EVENTS = 10_000
+"""How many layout events are kept until `layout_events` is called."""
+
+MAX_REMADE_BYTES = 1 << 16
+"""Up to this size, a tensor of random numbers is computed again on another worker instead of sent."""
+
+
+class ShardingStreamModifier:
+    """Places one client's stream on several workers."""
+
+    def __init__(
+        self,
+        enable_sharding: bool = False,
+        shard_threshold: int = SHARD_THRESHOLD,
+        policy: Policy | None = None,
+        workers: tuple[str, ...] = (),
+        memory: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None,
+        loads: Counter[str] | None = None,
+        home: str = "",
+    ) -> None:
+        self.enabled = enable_sharding
+        self.policy: Policy = policy or ShardingPolicy(shard_threshold)
+        self.workers = workers
+        self.memory: Mapping[str, int] = memory if memory is not None else {}
+        self.capacity: Mapping[str, int] = capacity if capacity is not None else self.memory
+        self.loads: Counter[str] = loads if loads is not None else Counter()
+        """By worker: bytes of all clients' tensors that are placed on it alone."""
+        self.home = home
+        self.epoch = 0
+        """The number of changes of the workers so far."""
+        self.tensor_sharded: dict[int, TensorHandle] = {}
+        """The placement of each tensor."""
+        self.lost: dict[int, str] = {}
+        """The tensors that are lost, and the causes."""
+        self._layout_events: deque[tuple[int, TensorHandle] | RepeatedLayoutEvents] = deque(
+            maxlen=MAX_LAYOUT_EVENTS
+        )
+        self.signals: dict[int, Signal] = {}
+        """Signals for tensors that the next instructions make."""
+        self.plans = PlanCache()
+        self.stats = ShardingStats()
+        self._placement_log: PlacementLog | None = None
+        """The log of placements, while `logging_placement` is active."""
+
+    # --- the interface of a stream modifier ---
+
+    def process(self, cmd: Any) -> Stream:
+        """Yield the instructions that replace this one, each for certain workers.
+
+        An instruction without a handler goes to all workers. Raises ValueError if it reads or makes tensors.
+        """
+        if not self.enabled or not self.workers:
+            yield cmd
+            return
+        handler = _HANDLERS.get(type(cmd))
+        if handler is not None:
+            yield from handler(self, cmd)
+            return
+        row = TABLE[type(cmd)]
+        if row.reads(cmd) or row.makes(cmd):
+            raise ValueError(f"{type(cmd).__name__} cannot be used with several workers")
+        yield Placed(self.workers, (cmd,) * len(self.workers))
+
+    def get_stats(self) -> dict[str, Any]:
+        """Statistics: see ShardingStats; and the number of tensors."""
+        return self.stats.as_dict() | {"tensors": len(self.tensor_sharded)}
+
+    # --- workers come and go ---
+
+    def add_worker(self, name: str) -> None:
+        """Use another worker for tensors that are made from now on."""
+        self.workers = (*self.workers, name)
+
+    def remove_worker(self, name: str, why: str) -> Stream:
+        """Remove a worker that has left: tensors of which it had the only copy of a part are lost.
+
+        Yields the instructions that free the other parts of these.
+        """
+        self.workers = tuple(worker for worker in self.workers if worker != name)
+        self.home = "" if self.home == name else self.home
+        for tensor, handle in list(self.tensor_sharded.items()):
+            for number, rest in handle.remove_worker(name):
+                yield Placed(rest, (number,) * len(rest))
+            if not handle.versions:
+                del self.tensor_sharded[tensor]
+                self.lost[tensor] = why
+
+    def layout_events(self) -> list[LayoutEvent | RepeatedLayoutEvents]:
+        """The layouts of the tensors that were made since the last call, for the tape."""
+        found = [
+            one if isinstance(one, RepeatedLayoutEvents) else LayoutEvent(one[0], *layout_of(one[1]))
+            for one in self._layout_events
+        ]
+        self._layout_events.clear()
+        return found
+
+    def add_layout_events(self, events: RepeatedLayoutEvents) -> None:
+        """Add the layout events of a repeat."""
+        self._layout_events.append(events)
+
+    @contextlib.contextmanager
+    def logging_placement(self) -> Iterator[PlacementLog]:
+        """Log how instructions are placed while the context is active."""
+        self._placement_log = log = PlacementLog()
+        earlier, self._layout_events = self._layout_events, deque()
+        try:
+            yield log
+        finally:
+            log.layouts = [
+                (one[0], *layout_of(one[1]))
+                for one in self._layout_events
+                if not isinstance(one, RepeatedLayoutEvents)
+            ]
+            earlier.extend(self._layout_events)
+            self._layout_events, self._placement_log = earlier, None
+
+    def forget(self) -> None:
+        """Drop all tensors, because the client has left."""
+        for handle in self.tensor_sharded.values():
+            self._unload(handle)
+        self.tensor_sharded.clear()
+
+    def abandon(self, instructions: Sequence[Any], why: str) -> None:
+        """Mark the results of instructions that no worker will execute as lost."""
+        for instruction in instructions:
+            row = TABLE[type(instruction)]
+            for tensor in row.frees(instruction):
+                self.lost.pop(tensor, None)
+                self.tensor_sharded.pop(tensor, None)
+            self.lost.update(dict.fromkeys(row.makes(instruction), why))
+
+    def adopt(self, tensor: int, spec: Spec, worker: str) -> None:
+        """Add a tensor that exists on one worker."""
+        self.tensor_sharded[tensor] = TensorHandle("", spec, Placement(Replicated(), (worker,)), tensor)
+
+    # --- ops ---
+
+    def _op(self, cmd: Op) -> Stream:
+        self.stats.ops += 1
+        signal = self._signal(cmd.result)
+        for tensor in cmd.inputs:
+            if tensor in self.lost:
+                self.lost[cmd.result] = self.lost[tensor]
+                return
+        attrs = cmd.attrs or {}
+        if not cmd.inputs:
+            spec = OPS[cmd.op].infer((), attrs)
+            placement = self._resolve(signal, spec) if signal else self._place(spec)
+            yield from self._make(cmd, spec, placement, cmd.result)
+            handle = self._keep(cmd.result, spec, placement)
+            if cmd.op == "full" or (placement.whole and nbytes(spec) <= MAX_REMADE_BYTES):
+                handle.origin = cmd
+            return
+        lowered = lower(cmd, [self.tensor_sharded[tensor] for tensor in cmd.inputs])
+        if lowered is not None:
+            if signal is not None:
+                self.signals[cmd.result] = signal
+            for one in lowered:
+                yield from self.process(one)
+            return
+        handles = [self.tensor_sharded[tensor] for tensor in cmd.inputs]
+        chosen = self._planned(cmd, handles, signal)
+        if chosen.gathers:
+            self._say_gathers(cmd.op)
+        inputs = []
+        for handle, wanted in zip(handles, chosen.wanted, strict=True):
+            inputs.append((yield from self._bring(handle, wanted)))
+        yield from self._run(cmd, chosen, inputs)
+        handle = self._keep(cmd.result, chosen.spec, chosen.result)
+        if signal is not None:
+            yield from self._change_home(cmd.result, handle, self._resolve(signal, chosen.spec))
+
+    def _planned(self, cmd: Op, handles: list[TensorHandle], signal: Signal | None) -> Plan:
+        if signal is None:
+            return self.plans.find(cmd, handles, self._sizes, self.home)
+        attrs = cmd.attrs or {}
+        spec = OPS[cmd.op].infer(tuple(handle.spec for handle in handles), dict(attrs))
+        return plan(cmd.op, attrs, handles, self._sizes, self.home, self._resolve(signal, spec))
+
+    def _sizes(self, length: int, workers: tuple[str, ...]) -> tuple[int, ...]:
+        return self.policy.sizes(length, workers, self.memory)
+
+    def _run(self, cmd: Op, chosen: Plan, inputs: list[int]) -> Stream:
+        """Yield the op itself, for every worker that takes part."""
+        split, workers = chosen.split, chosen.workers
+        if len(workers) > 1 and split is not None:
+            self.stats.sharded_ops += 1
+        if split is None or split.steps is None or not chosen.shards:
+            yield Placed(
+                workers, (Op(cmd.result, cmd.op, tuple(inputs), cmd.attrs, cmd.site),) * len(workers)
+            )
+            return
+        yield from self._in_steps(cmd, split, workers, chosen.shards, inputs, cmd.result)
+
+    def _in_steps(
+        self,
+        cmd: Op,
+        split: Split,
+        workers: tuple[str, ...],
+        shards: tuple[Shard, ...],
+        inputs: list[int],
+        result: int,
+    ) -> Stream:
+        assert split.steps is not None
+        between = dispatcher_id()
+        for worker, shard in zip(workers, shards, strict=True):
+            steps = split.steps(cmd.op, cmd.attrs or {}, shard)
+            given = tuple(inputs)
+            for number, (op, attrs) in enumerate(steps):
+                last = number == len(steps) - 1
+                made = result if last else between
+                given = () if op == "full" else given
+                one = Op(made, op, given, attrs or None, cmd.site)
+                if self._placement_log is not None:
+                    self._placement_log.add_rule(one, Rule(cmd, split.steps, shard, number))
+                yield Placed((worker,), (one,))
+                given = (made,)
+            if len(steps) > 1:
+                yield Placed((worker,), (between,))
+
+    def _say_gathers(self, op: str) -> None:
+        if not self.stats.gathered[op]:
+            logs.verbose(f"{op} gathers: it has no rule for inputs that are split this way")
+        self.stats.gathered[op] += 1
+
+    # --- creation and uploads ---
+
+    def _make(self, cmd: Op, spec: Spec, placement: Placement, result: int) -> Stream:
+        """Create a tensor without inputs. An element depends on its index only, so each part is
+        independent."""
+        layout, workers = placement.layout, placement.workers
+        if isinstance(layout, Sharded):
+            rule = OPS[cmd.op].sharding
+            assert rule is not None
+            split = next(one for one in rule((), cmd.attrs or {}, spec) if one.output == layout.axis)
+            yield from self._in_steps(cmd, split, workers, shards_of(layout.sizes), [], result)
+            return
+        made = Op(result, cmd.op, (), cmd.attrs, cmd.site)
+        if isinstance(layout, Partial):
+            yield Placed(workers, (made, *[zeros(result, spec)] * (len(workers) - 1)))
+        else:
+            yield Placed(workers, (made,) * len(workers))
+
+    def _upload(self, cmd: CreateTensor | Upload) -> Stream:
+        array = cmd.array
+        if isinstance(cmd, CreateTensor) and not cmd.array.sound:
+            raise ValueError(f"an array of shape {list(array.shape[:8])} and dtype {array.dtype!r}")
+        dtype = array.dtype.name if isinstance(array, np.ndarray) else array.dtype
+        spec = Spec(tuple(array.shape), dtype)
+        signal = self._signal(cmd.result)
+        placement = self._resolve(signal, spec) if signal else self._place(spec)
+        yield upload_parts(cmd, spec, placement)
+        self._keep(cmd.result, spec, placement)
+
+    def _place(self, spec: Spec) -> Placement:
+        cluster = Cluster(self.workers, self.memory, self.loads, self.home, self.capacity)
+        placement = self.policy.place(spec, cluster)
+        if self._placement_log is not None:
+            self._placement_log.creations.append(Creation(spec, placement, Counter(self.loads), self.home))
+        if placement.whole and len(placement.workers) == 1:
+            self.home = placement.workers[0]
+        return placement
+
+    def _keep(self, tensor: int, spec: Spec, placement: Placement) -> TensorHandle:
+        handle = self.tensor_sharded[tensor] = TensorHandle("", spec, placement, tensor)
+        self._layout_events.append((tensor, handle))
+        if isinstance(placement.layout, Sharded):
+            self.stats.sharded_tensors += 1
+            self.stats.sharded_bytes += nbytes(spec)
+        elif len(placement.workers) == 1:
+            handle.loads = True
+            self.loads[placement.workers[0]] += nbytes(spec)
+        return handle
+
+    def _lose(self, cmd: Lost) -> Stream:
+        self.lost.update(dict.fromkeys(cmd.tensors, cmd.error))
+        return iter(())
+
+    def _pass_on(self, cmd: LocalInstruction) -> Stream:
+        yield cmd
+
+    # --- signals ---
+
+    def _keep_signal(self, cmd: Signal) -> Stream:
+        self.signals[cmd.tensor] = cmd
+        return iter(())
+
+    def _signal(self, tensor: int) -> Signal | None:
+        return self.signals.pop(tensor, None) if self.signals else None
+
+    def _resolve(self, signal: Signal, spec: Spec) -> Placement:
+        """The placement that a signal asks for. Raises ValueError if it names a worker that does not
+        exist."""
+        count = len(self.workers)
+        for number in signal.workers:
+            if not 0 <= number < count:
+                raise ValueError(
+                    f"the signal {signal.name!r} names worker {number}, and they go from 0 to {count - 1}"
+                )
+        workers = tuple(self.workers[number] for number in signal.workers) or self.workers
+        layout, rank = signal.layout, len(spec.shape)
+        if isinstance(layout, Sharded) and -rank <= layout.axis < rank and len(workers) > 1:
+            axis = layout.axis % rank
+            if spec.shape[axis] > 1:
+                return Placement(Sharded(axis, self._sizes(spec.shape[axis], workers)), workers)
+        return Placement(Replicated(), workers)
+
+    def _change_home(self, tensor: int, handle: TensorHandle, wanted: Placement) -> Stream:
+        """Change a tensor's own placement."""
+        if handle.home == wanted:
+            return
+        before = handle.versions[handle.home]
+        number = yield from self._bring(handle, wanted)
+        if number == before:  # it has that layout already, on more workers than wanted
+            return
+        del handle.versions[handle.home]
+        yield Placed(handle.home.workers, (before,) * len(handle.home.workers))
+        handle.home, handle.key = wanted, -1
+
+    # --- other layouts ---
+
+    def _bring(self, handle: TensorHandle, wanted: Placement) -> Generator[Any, None, int]:
+        """Yield the instructions that give a tensor this placement; returns the id of that version."""
+        number = handle.find(wanted)
+        if number is not None:
+            return number
+        shape, dtype = tuple(handle.spec.shape), handle.spec.dtype
+        number = dispatcher_id()
+        if isinstance(wanted.layout, Partial):
+            yield from self._as_terms(handle, wanted, number)
+        elif handle.origin is not None:
+            yield from self._make(handle.origin, handle.spec, wanted, number)
+            self.stats.commands["Create"] += 1
+        else:
+            have = min(handle.versions, key=lambda one: bytes_moved(shape, dtype, one, wanted))
+            self.stats.bytes_moved += bytes_moved(shape, dtype, have, wanted)
+            command, placed = relayout(handle.versions[have], number, handle.spec, have, wanted, self.epoch)
+            self.stats.commands[command] += 1
+            yield placed
+        handle.add(wanted, number)
+        return number
+
+    def _as_terms(self, handle: TensorHandle, wanted: Placement, number: int) -> Stream:
+        """Make a partial tensor: the first worker's term is all of it, and the others' are zeros."""
+        first, *others = wanted.workers
+        own = yield from self._bring(handle, Placement(Replicated(), (first,)))
+        same = Op(number, "reshape", (own,), {"shape": list(handle.spec.shape)}, 0)
+        yield Placed(wanted.workers, (same, *[zeros(number, handle.spec)] * len(others)))
+
+    # --- reading and freeing ---
+
+    def _read(self, cmd: GetData) -> Stream:
+        if cmd.tensor in self.lost:
+            yield Fetched(cmd.request, None, self.lost[cmd.tensor])
+            return
+        handle = self.tensor_sharded[cmd.tensor]
+        shape = tuple(handle.spec.shape)
+        for have, number in handle.versions.items():
+            if have.whole:
+                yield Placed(have.workers[:1], (GetData(cmd.request, number),))
+                return
+        parts = next((have for have in handle.versions if isinstance(have.layout, Sharded)), None)
+        if parts is None:
+            parts = placement_to_read(handle)
+            yield from self._bring(handle, parts)
+        yield reads(cmd.request, handle.versions[parts], shape, parts)
+
+    def _free(self, tensor: int) -> Stream:
+        if self.lost.pop(tensor, None) is not None:
+            return
+        handle = self.tensor_sharded.pop(tensor)
+        for placement, number in handle.versions.items():
+            yield Placed(placement.workers, (number,) * len(placement.workers))
+        self._unload(handle)
+        for fact in handle.facts.values():
+            if fact in self.tensor_sharded or fact in self.lost:
+                yield from self._free(fact)
+
+    def _unload(self, handle: TensorHandle) -> None:
+        if len(handle.home.workers) == 1 and handle.loads:
+            self.loads[handle.home.workers[0]] -= nbytes(handle.spec)
+
+
+def layout_of(handle: TensorHandle) -> tuple[tuple[int, ...], str, Placement]:
+    """A tensor's shape, dtype and own placement."""
+    return tuple(handle.spec.shape), handle.spec.dtype, handle.home
+
+
+_HANDLERS: dict[type, Callable[[ShardingStreamModifier, Any], Stream]] = {
+    Op: ShardingStreamModifier._op,
+    int: ShardingStreamModifier._free,
+    GetData: ShardingStreamModifier._read,
+    CreateTensor: ShardingStreamModifier._upload,
+    Upload: ShardingStreamModifier._upload,
+    Signal: ShardingStreamModifier._keep_signal,
+    Lost: ShardingStreamModifier._lose,
+    Site: ShardingStreamModifier._pass_on,
+}
+"""The types of instructions that are not simply sent to all workers. Sites are sent by the session."""

@@ -1,0 +1,222 @@
+"""Planning: of all ways to compute an op on inputs with given layouts, the one that moves fewest bytes."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gt.dispatcher.tensor_handle import TensorHandle
+from gt.ops import TABLE, Spec
+from gt.ops.dtypes import ITEMSIZE
+from gt.ops.run_time import is_run_time
+from gt.ops.sharding.split import Shard, Split
+from gt.stream.layouts import Partial, Placement, Replicated, Sharded, bytes_moved
+
+LATENCY = 1 << 14
+"""The least cost of an exchange, in bytes: smaller ones take as long."""
+
+Sizes = Callable[[int, tuple[str, ...]], tuple[int, ...]]
+"""The default sizes of an axis's parts, from its size and the workers."""
+
+
+class Plan(NamedTuple):
+    """How an op is computed."""
+
+    spec: Spec
+    wanted: tuple[Placement, ...]
+    """The placement that each input must have."""
+    result: Placement
+    """The placement of the result."""
+    split: Split | None
+    """None: on whole inputs."""
+    workers: tuple[str, ...]
+    """The workers that compute."""
+    shards: tuple[Shard, ...]
+    """The part of each worker."""
+    gathers: bool
+    """Whether sharded inputs have to be gathered for it."""
+
+
+class _Choice(NamedTuple):
+    wanted: tuple[Placement, ...]
+    result: Placement
+    split: Split | None
+    workers: tuple[str, ...]
+    shards: tuple[Shard, ...] = ()
+
+
+def nbytes(spec: Spec) -> int:
+    """The size of a tensor in bytes."""
+    return math.prod(spec.shape) * ITEMSIZE[spec.dtype]
+
+
+def cost(handle: TensorHandle, wanted: Placement) -> int:
+    """The least number of bytes that move to give a tensor a placement."""
+    if handle.find(wanted) is not None or handle.origin is not None:
+        return 0
+    shape, dtype = tuple(handle.spec.shape), handle.spec.dtype
+    if isinstance(wanted.layout, Partial):
+        wanted = Placement(Replicated(), wanted.workers[:1])  # the others have zeros
+        if handle.find(wanted) is not None:
+            return 0
+    moved = min(bytes_moved(shape, dtype, have, wanted) for have in handle.versions)
+    return max(moved, LATENCY) if moved else 0
+
+
+def plan(
+    op: str,
+    attrs: Mapping[str, Any],
+    inputs: Sequence[TensorHandle],
+    sizes: Sizes,
+    home: str,
+    signal: Placement | None = None,
+) -> Plan:
+    """The cheapest way to compute an op; with a signal, such that its result has the signal's placement."""
+    row = TABLE[op]
+    specs = tuple(handle.spec for handle in inputs)
+    out = row.infer(specs, dict(attrs))
+    assert row.sharding is not None
+    splits: list[Split] = row.sharding(specs, dict(attrs), out)
+    meshes = dict.fromkeys(have.workers for handle in inputs for have in handle.versions)
+    if signal is not None:
+        meshes = {signal.workers: None}
+    alone = [(home if home in mesh else mesh[0],) for mesh in meshes if len(mesh) > 1]
+    alone += [(worker,) for handle in inputs for worker in _holders(handle)]
+    wholes = [_whole(len(inputs), mesh) for mesh in dict.fromkeys([*meshes, *alone])]
+    cuts = [
+        choice
+        for mesh in meshes
+        if len(mesh) > 1
+        for split in splits
+        for choice in _cuts(split, inputs, mesh, sizes)
+    ]
+    choices = cuts + [choice for choice in wholes if not cuts or _may_be_whole(choice, inputs)]
+    order = {id(choice): place for place, choice in enumerate(choices)}
+    best = min(choices, key=lambda choice: (*_rank(choice, inputs, out, signal), order[id(choice)]))
+    gathers = best.split is None and any(
+        isinstance(handle.home.layout, Sharded) and cost(handle, wanted)
+        for handle, wanted in zip(inputs, best.wanted, strict=True)
+    )
+    return Plan(out, best.wanted, best.result, best.split, best.workers, best.shards, gathers)
+
+
+def _holders(handle: TensorHandle) -> Iterator[str]:
+    """Workers with a much larger part of a tensor than others: fewer bytes would have to move there."""
+    layout, workers = handle.home.layout, handle.home.workers
+    if isinstance(layout, Sharded) and max(layout.sizes) * len(workers) > 1.5 * sum(layout.sizes):
+        yield workers[layout.sizes.index(max(layout.sizes))]
+
+
+def _may_be_whole(choice: _Choice, inputs: Sequence[TensorHandle]) -> bool:
+    """Whether an op that could be done in parts may be done on whole inputs: not if that gathers them.
+
+    Terms have to be added up anyway; and what is small takes as long to cut as to have.
+    """
+    costs = [cost(handle, wanted) for handle, wanted in zip(inputs, choice.wanted, strict=True)]
+    if not any(costs):
+        return True
+    return len(choice.workers) > 1 and all(
+        not price or isinstance(handle.home.layout, Partial) or nbytes(handle.spec) <= LATENCY
+        for handle, price in zip(inputs, costs, strict=True)
+    )
+
+
+def _moved(choice: _Choice, inputs: Sequence[TensorHandle]) -> int:
+    return sum(cost(handle, wanted) for handle, wanted in zip(inputs, choice.wanted, strict=True))
+
+
+def _rank(
+    choice: _Choice, inputs: Sequence[TensorHandle], out: Spec, signal: Placement | None
+) -> tuple[int, int, int, bool]:
+    """Bytes that move; then how many inputs need another placement; then the number of workers, negated.
+
+    A small result is better whole than in parts, where that costs no more.
+    """
+    moved = _moved(choice, inputs)
+    more = len(choice.result.workers) - 1
+    if signal is not None:
+        moved += bytes_moved(tuple(out.shape), out.dtype, choice.result, signal)
+    elif moved and isinstance(choice.result.layout, Partial):
+        moved += more * nbytes(out)  # the result itself will be needed
+    elif moved and isinstance(choice.result.layout, Sharded):
+        for handle in inputs:
+            # A replicated tensor that is updated will be needed everywhere again.
+            if handle.home.whole and handle.home.workers == choice.workers and handle.spec.shape == out.shape:
+                moved += more * nbytes(out)
+                break
+    elsewhere = sum(
+        handle.home != wanted and not (handle.origin is not None and handle.home.whole)
+        for handle, wanted in zip(inputs, choice.wanted, strict=True)
+    )
+    return moved, elsewhere, -len(choice.workers), nbytes(out) <= LATENCY and not choice.result.whole
+
+
+def _whole(count: int, mesh: tuple[str, ...]) -> _Choice:
+    everywhere = Placement(Replicated(), mesh)
+    return _Choice((everywhere,) * count, everywhere, None, mesh)
+
+
+def _cuts(
+    split: Split, inputs: Sequence[TensorHandle], mesh: tuple[str, ...], sizes: Sizes
+) -> Iterator[_Choice]:
+    """The ways to follow a split over a mesh: one for each set of sizes that suggests itself."""
+    whole, term = Placement(Replicated(), mesh), Placement(Partial("sum"), mesh)
+    if split.linear:
+        wanted = tuple(term if want == "sum" else whole for want in split.inputs)
+        if all(term in handle.versions for handle, w in zip(inputs, wanted, strict=True) if w is term):
+            yield _Choice(wanted, term, split, mesh)
+        return
+    for parts in _sizes(split, inputs, mesh, sizes):
+        wanted = tuple(
+            whole if want is None else term if want == "once" else Placement(Sharded(int(want), parts), mesh)
+            for want in split.inputs
+        )
+        results = split.sizes(parts) if split.sizes else parts
+        shards = tuple(
+            Shard(index, sum(parts[:index]), parts[index], sum(results[:index]), results[index])
+            for index in range(len(parts))
+        )
+        if split.output == "owner":
+            owner = next(
+                shard for shard in shards if shard.start <= split.position < shard.start + shard.size
+            )
+            worker = (mesh[owner.number],)
+            yield _Choice(wanted, Placement(Replicated(), worker), split, worker, (owner,))
+        elif isinstance(split.output, int):
+            yield _Choice(wanted, Placement(Sharded(split.output, results), mesh), split, mesh, shards)
+        else:
+            yield _Choice(wanted, Placement(Partial(split.output), mesh), split, mesh, shards)
+
+
+def _sizes(
+    split: Split, inputs: Sequence[TensorHandle], mesh: tuple[str, ...], sizes: Sizes
+) -> list[tuple[int, ...]]:
+    found: dict[tuple[int, ...], None] = {}
+    for handle, axis in zip(inputs, split.inputs, strict=True):
+        for have in handle.versions:
+            layout = have.layout
+            if isinstance(layout, Sharded) and layout.axis == axis and have.workers == mesh:
+                found[layout.sizes] = None
+    default = sizes(split.length // split.granule, mesh)
+    found[tuple(n * split.granule for n in default)] = None
+    return [
+        parts
+        for parts in found
+        if not any(n % split.granule for n in parts) and not (split.nonempty and 0 in parts)
+    ]
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def kind_of(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The key of an op's attributes that a plan can depend on: of a float, whether it is 0 or infinite."""
+    if not attrs:
+        return ()
+    return tuple((name, type(value), _known(name, value)) for name, value in attrs.items())
+
+
+def _known(name: str, value: Any) -> Any:
+    if not is_run_time(name, value):
+        return _frozen(value)
+    return value if type(value) is float and (not value or not math.isfinite(value)) else None

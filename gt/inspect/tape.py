@@ -1,0 +1,229 @@
+"""Read an instruction log: what came from whom, where it was sent, and when it was done.
+
+The page has a reader of its own (frontend/src/cluster/tape.ts): the lines' format is the interface.
+"""
+
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from gt.dispatcher.instruction_stream import Entry
+
+_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+EXCHANGES = frozenset({"AllGather", "AllReduce", "AllToAll", "Move", "Reduce", "ReduceScatter", "ShardOp"})
+"""Commands that move parts of tensors between workers, or combine them."""
+QUIET = frozenset({"FreeTensor", "Site"})
+"""Commands that only keep books."""
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?)s")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?B)")
+_SUBJECT = re.compile(r"(?:^| )((?:result|tensor_id|site)=\S+)")
+_TENSOR = re.compile(r"=(.+)_(\d+)$")
+_HOT_MARK = re.compile(r"HotPath(Start|End)$")
+_SEQUENCE = re.compile(r"(?:^| )sequence=(\S+)")
+_OP = re.compile(r"(?:^| )op=(\S+)")
+
+
+class Span(msgspec.Struct):
+    """One instruction on one worker."""
+
+    command: str
+    label: str
+    """The op's name, or the command's."""
+    client: str
+    worker: str
+    received: float | None
+    """When the dispatcher had it from its client; None if the dispatcher itself added it."""
+    sent: float
+    start: float
+    end: float
+    size: int
+    details: str
+    failed: str = ""
+    answered: float = 0.0
+    """When the answer came to all that was sent with it."""
+
+
+class HotBand(NamedTuple):
+    """A time in which a worker ran a hot path as one; incomplete if the stream differed."""
+
+    worker: str
+    sequence: str
+    start: float
+    end: float
+    complete: bool
+
+
+class Share(NamedTuple):
+    """A client's part of the work."""
+
+    client: str
+    instructions: int
+    size: int
+    seconds: float
+
+
+class Tape(msgspec.Struct):
+    """All that a log tells."""
+
+    entries: list[Entry]
+    spans: list[Span]
+    unread: int
+    """Lines that are none of a tape's."""
+
+    @property
+    def clients(self) -> list[str]:
+        """Their names, in the order they came."""
+        return self._named("CLIENT")
+
+    @property
+    def workers(self) -> list[str]:
+        """Their names, in the order they came."""
+        return self._named("WORKER")
+
+    @property
+    def hot_paths(self) -> list[HotBand]:
+        """Where workers ran hot paths. Marks come with the answer to a chunk: a path began when that did."""
+        begins: dict[tuple[str, float], float] = {}
+        for span in self.spans:
+            key = span.worker, span.answered
+            begins[key] = min(begins.get(key, span.start), span.start)
+        last = self.entries[-1].elapsed if self.entries else 0.0
+        bands: list[HotBand] = []
+        open_ones: dict[tuple[str, str], int] = {}
+        for entry in self.entries:
+            mark, found = _HOT_MARK.search(entry.command), _SEQUENCE.search(entry.details)
+            if mark is None or found is None or entry.event != "WORKER_RECV":
+                continue
+            worker, sequence = entry.source.partition(" ")[2], found[1]
+            if mark[1] == "Start":
+                open_ones[worker, sequence] = len(bands)
+                start = begins.get((worker, entry.elapsed), entry.elapsed)
+                bands.append(HotBand(worker, sequence, start, last, complete=False))
+            elif (number := open_ones.pop((worker, sequence), None)) is not None:
+                complete = "complete=False" not in entry.details
+                bands[number] = bands[number]._replace(end=entry.elapsed, complete=complete)
+        return bands
+
+    def _named(self, role: str) -> list[str]:
+        sources = (entry.source.partition(" ") for entry in self.entries)
+        return list(dict.fromkeys(name for kind, _, name in sources if kind == role))
+
+    def shares(self) -> list[Share]:
+        """Each client's part, the largest first."""
+        counts: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        seconds: dict[str, float] = defaultdict(float)
+        for entry in self.entries:
+            if entry.event == "RECV" and entry.command:
+                name = entry.source.partition(" ")[2]
+                counts[name] += 1
+                sizes[name] += entry.size
+        for span in self.spans:
+            seconds[span.client] += span.end - span.start
+        found = [Share(name, counts[name], sizes[name], seconds[name]) for name in self.clients]
+        return sorted(found, key=lambda share: -share.seconds)
+
+
+def read_line(line: str) -> Entry | None:
+    """One line of a log; None if it is none."""
+    fields = line.split("|", 6)
+    if len(fields) < 7:
+        return None
+    elapsed, number, event, source, command, size, details = (field.strip() for field in fields)
+    time, bytes_ = _TIME.fullmatch(elapsed), _SIZE.fullmatch(size)
+    if time is None or bytes_ is None or not number.startswith("#") or not number[1:].isdecimal():
+        return None
+    return Entry(
+        float(time[1]), int(number[1:]), event, source, command,
+        int(float(bytes_[1]) * _UNITS[bytes_[2]]), details,
+    )  # fmt: skip
+
+
+def read_tape(lines: Iterable[str]) -> Tape:
+    """All lines of a log."""
+    entries, unread = [], 0
+    for line in lines:
+        entry = read_line(line)
+        if entry is not None:
+            entries.append(entry)
+        elif line.strip():
+            unread += 1
+    return Tape(entries, _spans(entries), unread)
+
+
+def _spans(entries: list[Entry]) -> list[Span]:
+    asked: dict[str, list[Entry]] = defaultdict(list)
+    taken: Counter[tuple[str, str, str]] = Counter()
+    waiting: dict[tuple[str, str], dict[str, deque[Span]]] = defaultdict(lambda: defaultdict(deque))
+    spans: list[Span] = []
+    answered: dict[int, float] = {}
+    client = ""
+    for entry in entries:
+        name = entry.source.partition(" ")[2]
+        match = _SUBJECT.search(entry.details)
+        about = match[1] if match else ""
+        if entry.event == "RECV":
+            key, _, value = about.partition("=")
+            # The client's own numbers, as the workers' lines write them.
+            asked[f"{entry.command} {about if key == 'site' else f'{key}={name}_{value}'}"].append(entry)
+        elif _HOT_MARK.search(entry.command):
+            continue  # a mark is about instructions, and none itself
+        elif entry.event == "WORKER_SEND":
+            command = entry.command.removeprefix("Worker")
+            # Each worker takes from what was asked in order: one instruction may be for several.
+            queue, place = asked.get(f"{command} {about}"), taken[name, command, about]
+            taken[name, command, about] += 1
+            origin = queue[min(place, len(queue) - 1)] if queue else None
+            tensor, op = _TENSOR.search(about), _OP.search(entry.details)
+            if tensor is not None:
+                client = tensor[1]
+            elif origin is not None:
+                client = origin.source.partition(" ")[2]
+            span = Span(
+                command, op[1] if op else command, client, name, origin.elapsed if origin else None,
+                entry.elapsed, entry.elapsed, entry.elapsed, entry.size, entry.details,
+            )  # fmt: skip
+            waiting[name, entry.command][about].append(span)
+            spans.append(span)
+        elif entry.event == "WORKER_RECV":
+            kinds = waiting[name, entry.command]
+            # An answer that does not say what it is about is that to the oldest of its kind.
+            found = kinds.get(about) if about else next((queue for queue in kinds.values() if queue), None)
+            if found:
+                span = found.popleft()
+                answered[id(span)] = entry.elapsed
+                span.failed = entry.details.partition("FAILED ")[2]
+    return _in_turn(spans, answered, entries[-1].elapsed if entries else 0.0)
+
+
+def _in_turn(spans: list[Span], answered: dict[int, float], last: float) -> list[Span]:
+    """A worker does one after the other: what was sent and answered together shares the time evenly."""
+    free: dict[str, float] = defaultdict(float)
+    at = 0
+    while at < len(spans):
+        first = spans[at]
+        end = answered.get(id(first), last)
+        after = at
+        while (
+            after < len(spans)
+            and (spans[after].worker, spans[after].sent) == (first.worker, first.sent)
+            and answered.get(id(spans[after]), last) == end
+        ):
+            after += 1
+        begin = min(end, max(first.sent, free[first.worker]))
+        # What only keeps books takes no time worth showing, unless there is nothing else.
+        together = spans[at:after]
+        working = sum(span.command not in QUIET for span in together)
+        each = (end - begin) / (working or len(together))
+        now = begin
+        for span in together:
+            span.start, span.answered = now, end
+            now += each if span.command not in QUIET or not working else 0.0
+            span.end = now
+        free[first.worker] = end
+        at = after
+    return spans

@@ -1,0 +1,149 @@
+"""What a GT server is doing, in the terminal: a live twin of the page's cluster view.
+
+    python -m gt.top -p 29500                # a server, by its port (and --host)
+    python -m gt.top --log gt.log            # or from an instruction log, also while it grows
+    python -m gt.top -p 29500 --once         # once, then end
+
+Ctrl-C ends it.
+"""
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+
+from gt.client.connection import RemoteConnection
+from gt.errors import GTError
+from gt.inspect.tape import read_tape
+
+SECONDS = 1.0
+_ENDING = 1 << 22
+"""How many bytes at the end of a log are read."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command's entry point; the result is its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m gt.top", description="Watch a GT server.")
+    parser.add_argument("--host", default="127.0.0.1", help="where the server is (default 127.0.0.1)")
+    parser.add_argument("-p", "--port", type=int, help="its port")
+    parser.add_argument("--log", metavar="LOG", help="an instruction log, in place of a server")
+    parser.add_argument("--once", action="store_true", help="show it once, then end")
+    parser.add_argument("--every", type=float, default=SECONDS, metavar="SECONDS", help="default 1")
+    options = parser.parse_args(arguments)
+    if (options.port is None) == (options.log is None):
+        parser.error("give either a server's port with -p, or an instruction log with --log")
+    if options.every <= 0:
+        parser.error(f"--every is a number of seconds above 0, not {options.every:g}")
+    try:
+        with contextlib.ExitStack() as stack:
+            if options.log:
+                render = _log(Path(options.log))
+            else:
+                connection = RemoteConnection(f"{options.host}:{options.port}", timeout=5.0)
+                stack.callback(connection.close)
+                render = _server(connection)
+            if options.once:
+                Console().print(render())
+                return 0
+            live = stack.enter_context(Live(render(), refresh_per_second=4))
+            while True:
+                time.sleep(options.every)
+                live.update(render())
+    except KeyboardInterrupt:
+        return 0
+    except (OSError, GTError) as error:
+        print(f"gt.top: {error}", file=sys.stderr)
+        return 1
+
+
+def _server(connection: RemoteConnection) -> Callable[[], Group]:
+    """A function that renders the state of a running server."""
+    before: dict[str, int] = {}
+    when = time.monotonic()
+
+    def render() -> Group:
+        nonlocal when
+        workers, dispatcher = connection.get_stats(), connection.get_dispatcher_stats()
+        passed, when = time.monotonic() - when, time.monotonic()
+        found = worker_table(workers, before, passed)
+        before.update({name: stats.get("total_instructions", 0) for name, stats in workers.items()})
+        return Group(dispatcher_table(connection.address, dispatcher), found)
+
+    return render
+
+
+def dispatcher_table(address: str, stats: dict[str, Any]) -> Table:
+    """The dispatcher's numbers in a row; this program's own connection is not counted."""
+    shown = {**stats, "clients": max(0, stats.get("clients", 1) - 1)}
+    plain = {key: value for key, value in shown.items() if isinstance(value, int | float | str)}
+    table = Table(title=f"dispatcher at {address}", title_justify="left")
+    for key in plain:
+        table.add_column(key.replace("_", " "), justify="right")
+    table.add_row(*[_count(key, value) for key, value in plain.items()])
+    return table
+
+
+def worker_table(workers: dict[str, dict[str, Any]], before: dict[str, int], passed: float) -> Table:
+    """A row for each worker."""
+    table = Table(title=f"{len(workers)} worker{'' if len(workers) == 1 else 's'}", title_justify="left")
+    for title in ("worker", "engine", "instructions", "per second", "tensors", "bytes"):
+        table.add_column(title, justify="left" if title in ("worker", "engine") else "right")
+    for name, stats in sorted(workers.items()):
+        total = stats.get("total_instructions", 0)
+        rate = f"{(total - before[name]) / passed:,.0f}" if name in before and passed > 0 else ""
+        held = _count("bytes", stats.get("bytes", 0))
+        table.add_row(name, stats.get("engine", ""), f"{total:,}", rate, f"{stats.get('tensors', 0):,}", held)
+    return table
+
+
+def _log(path: Path) -> Callable[[], Group]:
+    """A function that renders the end of an instruction log."""
+
+    def render() -> Group:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _ENDING))
+            lines = file.read().decode(errors="replace").splitlines()
+        tape = read_tape(lines[1:] if size > _ENDING else lines)
+        clients = Table(title=f"{path.name}: clients", title_justify="left")
+        for title in ("client", "instructions", "sent", "seconds on workers"):
+            clients.add_column(title, justify="left" if title == "client" else "right")
+        for share in tape.shares():
+            sent = _count("bytes", share.size)
+            clients.add_row(share.client, f"{share.instructions:,}", sent, f"{share.seconds:.3f}")
+        workers = Table(title="workers", title_justify="left")
+        for title in ("worker", "instructions", "busy seconds", "failed", "last"):
+            workers.add_column(title, justify="left" if title in ("worker", "last") else "right")
+        for name in tape.workers:
+            mine = [span for span in tape.spans if span.worker == name]
+            busy = sum(span.end - span.start for span in mine)
+            failed = sum(1 for span in mine if span.failed)
+            last = mine[-1].label if mine else ""
+            workers.add_row(name, f"{len(mine):,}", f"{busy:.3f}", str(failed), last)
+        return Group(clients, workers)
+
+    return render
+
+
+def _count(key: str, value: Any) -> str:
+    if not isinstance(value, int) or key == "pid":
+        return str(value)
+    if "bytes" not in key:
+        return f"{value:,}"
+    size = float(value)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The results of sharding rules: the ways in which an op can be computed on parts of its inputs.
+
+A rule is a pure function of the inputs' specs, the attributes and the result's spec; it gives a list of
+splits. Each says along which axis every input is cut, where the cut is in the result, and what each worker
+does. Whatever the rule, an op can also be carried out on whole inputs, so an empty list is always right.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from gt.ops.row import Spec
+
+Attrs = dict[str, Any]
+Step = tuple[str, Attrs | None]
+"""An op and its attributes. Of several, each works on the result of the one before."""
+
+
+class Shard(NamedTuple):
+    """One worker's part, along the axis that is cut."""
+
+    number: int
+    start: int
+    size: int
+    """Its start and its size in the inputs."""
+    out_start: int
+    out_size: int
+    """Its start and its size in the result."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """One way to carry out an op in parts."""
+
+    inputs: tuple[int | str | None, ...]
+    """For each input: the axis it is cut along, or None if all of it is needed everywhere. "sum": a term of
+    it is enough, since the op is linear. "once": all of it for one worker, and zeros for the others."""
+    output: int | str
+    """The axis along which the results are parts of the result; or how the results are combined to it:
+    "sum", "max", "min"; or "owner": only the worker that has the element `position` does anything."""
+    length: int
+    """The size of the axis that is split: of the inputs' or, if no input is split, of the result's."""
+    steps: Callable[[str, Attrs, Shard], list[Step]] | None = None
+    """The ops that a worker computes, if they depend on its part."""
+    sizes: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
+    """The sizes of the result's parts from those of the inputs', if they differ."""
+    granule: int = 1
+    """The inputs' parts must have multiples of this size."""
+    nonempty: bool = False
+    """Whether no part may be empty: nothing has no largest element."""
+    position: int = 0
+
+    @property
+    def linear(self) -> bool:
+        """Whether it works on terms rather than on parts."""
+        return "sum" in self.inputs
+
+
+Rule = Callable[[tuple[Spec, ...], Attrs, Spec], list[Split]]
+
+
+def local(change: Callable[[Attrs, Shard], Attrs]) -> Callable[[str, Attrs, Shard], list[Step]]:
+    """Steps that are the op itself, with some attributes changed."""
+    return lambda op, attrs, shard: [(op, {**attrs, **change(attrs, shard)})]
+
+
+def replaced(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    """A shape with another size along an axis."""
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def with_shape(shape: tuple[int, ...], axis: int) -> Callable[[str, Attrs, Shard], list[Step]]:
+    """Steps of an op that is told its result's shape."""
+    return local(lambda attrs, shard: {"shape": replaced(shape, axis, shard.out_size)})
+
+
+def linear(count: int, *which: int) -> Split:
+    """The op is linear in these inputs together: of terms, it makes terms."""
+    return Split(tuple("sum" if i in which else None for i in range(count)), "sum", 0)

@@ -1,0 +1,173 @@
+"""The embedded server: a dispatcher and one worker inside the user's own program.
+
+It uses the same classes as other servers, with calls instead of sockets: nothing is encoded.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gt import logs
+from gt.dispatcher import Dispatcher
+from gt.dispatcher.fair_share import Chunk
+from gt.errors import ProtocolError
+from gt.stream.hotpath_detector import HotPathDetector
+from gt.stream.instructions import LocalInstruction, Part, Upload
+from gt.stream.modifiers import Given
+from gt.transport.assembly import Replies
+from gt.transport.protocol import Fetched, Layouts, Member, TapeLines
+from gt.worker import Worker
+from gt.worker.worker import Outcome
+
+
+class LocalWorker:
+    """A worker in the dispatcher's own process: it answers before `send` returns."""
+
+    def __init__(self, dispatcher: Dispatcher, worker: Worker) -> None:
+        self._dispatcher = dispatcher
+        self.worker = worker
+        self.name = worker.name
+        self.forget = worker.forget
+        self.closing = False
+        self.member: Member | None = None
+        self.memory_limit = 0
+
+    def send(self, sequence: int, chunk: Chunk) -> None:
+        """Execute a chunk."""
+        if self.closing and not self.worker.loaded:
+            # No read follows: the tape is complete without loading an engine at exit.
+            self._dispatcher.done(sequence, 0.0, [], [])
+            return
+        try:
+            outcome = self.worker.execute(chunk.session.name, chunk.instructions)
+        except BaseException as error:
+            why = f"it was interrupted by {type(error).__name__} {error}".rstrip()
+            outcome = self.worker.abort(chunk.session.name, chunk.instructions, why)
+            self._done(sequence, outcome)
+            raise
+        self._done(sequence, outcome)
+
+    def _done(self, sequence: int, outcome: Outcome) -> None:
+        failed, data, seconds, marks, injected = outcome
+        self._dispatcher.done(sequence, seconds, failed, data, marks, injected)
+
+    def meet(self, epoch: int, members: dict[str, Member]) -> None:
+        """Nothing to do: it is the only worker."""
+
+    def ask_specs(self, client: str) -> None:
+        """Report the specs of a client's tensors."""
+        self._dispatcher.specs(client, *self.worker.specs(client))
+
+
+class LocalServer:
+    """A dispatcher and a worker."""
+
+    def __init__(
+        self,
+        engine: str = "pytorch",
+        dispatcher_modifiers: Sequence[Given] = (),
+        worker_modifiers: Sequence[Given] = (),
+    ) -> None:
+        self.worker = Worker("auto_worker", engine, modifiers=worker_modifiers, embedded=True)
+        self.dispatcher = Dispatcher(dispatcher_modifiers)
+        self.link = LocalWorker(self.dispatcher, self.worker)
+        self.dispatcher.add_worker(self.link)
+        logs.debug("worker", f"{self.worker.name} ({engine}) registered with a server in this program")
+
+
+class LocalConnection:
+    """A client's way to a server in its own process."""
+
+    def __init__(self, server: LocalServer) -> None:
+        self.server = server
+        self._replies = Replies()
+        self.sent = 0
+        self.under_way = 0
+        self.name = server.dispatcher.connect(self)
+        logs.debug("client", f"connected as {self.name} to a server in this program")
+
+    # --- what the client calls ---
+
+    def upload(self, result: int, array: np.ndarray, owned: bool) -> LocalInstruction:
+        """The instruction that makes a tensor of this array."""
+        return Upload(result, np.asarray(array, order="C") if owned else np.array(array, order="C"))
+
+    def wait_for_room(self) -> None:
+        """There always is: what is sent is done at once."""
+
+    def send(self, batch: list[LocalInstruction]) -> None:
+        """Execute a chunk."""
+        self.sent += 1
+        self.server.dispatcher.receive(self.name, self.sent, batch)
+
+    def wait(self, request: int) -> Fetched:
+        """The answer to a GetData that was sent."""
+        request, array, error, _ = self._replies.take(request)
+        # The worker's own memory: the user gets a copy.
+        return Fetched(request, None if array is None else array.copy(), error)
+
+    def abandon(self, request: int) -> None:
+        """Drop the reply to a request, also if it has not arrived yet."""
+        self._replies.abandon(request)
+
+    def drop_abandoned(self) -> None:
+        """They are dropped when they come, which is at once."""
+
+    def get_stats(self) -> dict[str, dict[str, Any]]:
+        """Every worker's statistics, by name."""
+        return {self.server.worker.name: self.server.worker.get_stats(self.name)}
+
+    def get_dispatcher_stats(self) -> dict[str, Any]:
+        """The dispatcher's statistics."""
+        return self.server.dispatcher.get_stats(self.name)
+
+    def get_layouts(self, tensor: int) -> Layouts:
+        """A tensor's placements."""
+        found = self.server.dispatcher.layouts(self.name, tensor)
+        return Layouts(0, *(found or ((), [], "it is not known yet")))
+
+    def get_tape(self, start: int = 0, own: bool = False) -> TapeLines:
+        """Lines of the tape from this number on, as far as they are kept."""
+        skip = "" if own else f"CLIENT {self.name}"
+        return TapeLines(0, *self.server.dispatcher.stream.since(start, skip))
+
+    def before_fork(self) -> None:
+        """Let nothing be under way: a forked child has no thread that would end it."""
+        self.server.worker.finish()
+
+    def after_fork(self) -> bool:
+        """In a forked child: this process has its own copy of everything, and goes on with it."""
+        return False
+
+    def sends_repeats(self, detector: HotPathDetector) -> None:
+        """Let the worker detect no repeats itself, unless a modifier changes the stream."""
+        if not self.server.dispatcher.modifiers and not self.server.worker.modifiers:
+            self.server.worker.sends_repeats[self.name] = detector
+
+    def last(self) -> None:
+        """What is sent from now on is the last."""
+        self.server.link.closing = True
+
+    def close(self) -> None:
+        """Leave."""
+        logs.debug("client", f"{self.name} leaves the server in this program")
+        self.server.dispatcher.disconnect(self.name)
+        self.server.dispatcher.stream.close()
+
+    # --- what the dispatcher calls ---
+
+    def ack(self, sequence: int) -> None:
+        """Every batch up to this one is done."""
+
+    def data(self, reply: Fetched) -> None:
+        """Data that was asked for."""
+        self._replies.add_data(reply)
+
+    def failed(self, request: int, error: str, part: Part | None = None) -> None:
+        """Data that was asked for, and cannot be had."""
+        self.data(Fetched(request, None, error, part))
+
+    def refused(self, error: str) -> None:
+        """It is not served any more."""
+        raise ProtocolError(error)

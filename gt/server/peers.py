@@ -1,0 +1,138 @@
+"""The clients and workers that are connected to a server; the dispatcher's links to them."""
+
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from gt.dispatcher.fair_share import Chunk
+from gt.stream.instructions import Part
+from gt.stream.repeats import RepeatDecoder, RepeatEncoder
+from gt.transport import protocol, shared_memory
+
+ACK_EVERY = 4
+"""How many batches one acknowledgement is for, at most. A client may send more without waiting for one."""
+
+ACK_SECONDS = 0.002
+"""If the last acknowledgement was longer ago than this, a batch is acknowledged at once."""
+
+
+class Postbox(Protocol):
+    """The server, as its peers use it."""
+
+    def post(self, identity: bytes, message: Any, frames: Sequence[Any] = ()) -> None:
+        """Send a message to a peer."""
+        ...
+
+    def turn_away(self, identity: bytes, why: str) -> None:
+        """Refuse a peer."""
+        ...
+
+
+class Peer:
+    """A client or a worker that has sent its hello."""
+
+    def __init__(
+        self, server: Postbox, identity: bytes, hello: protocol.Hello | protocol.WorkerHello
+    ) -> None:
+        self._server = server
+        self.identity = identity
+        self.pid = hello.pid
+        self.host = hello.host
+        self.memory = hello.memory
+        self.local = bool(hello.host) and hello.host == shared_memory.host()
+        """Whether it can use this host's shared memory."""
+        self.name = ""
+        self._acked = 0.0
+        self.returned: list[str] = []
+        """Segments of its shared memory that others have released, and that it has not been sent yet."""
+
+    def post(self, message: Any, frames: Sequence[Any] = ()) -> None:
+        """Send a message, followed by the bytes of its arrays."""
+        self._server.post(self.identity, message, frames)
+
+
+class ClientPeer(Peer):
+    """A client; the dispatcher's link to it."""
+
+    def __init__(self, server: Postbox, identity: bytes, hello: protocol.Hello) -> None:
+        super().__init__(server, identity, hello)
+        self.decoder = RepeatDecoder()
+        self.token = secrets.token_hex(16)
+        """The token that it presents for direct reads from workers on other hosts."""
+        self._direct_reads: dict[str, str] = {}
+
+    def send_direct_addresses(self, workers: Iterable[Any]) -> None:
+        """Send it the direct addresses of workers on other hosts, if these have changed."""
+        found = [one for one in workers if isinstance(one, WorkerPeer) and one.direct_address]
+        addresses = {one.name: one.direct_address for one in found if not one.is_beside(self)}
+        if addresses != self._direct_reads:
+            self._direct_reads = addresses
+            self.post(protocol.DirectReads(self.token, addresses))
+
+    def ack(self, sequence: int) -> None:
+        """Acknowledge all batches up to this one. Not every call sends a message: one covers those before
+        it."""
+        now = time.monotonic()
+        if sequence % ACK_EVERY == 0 or self.returned or now - self._acked > ACK_SECONDS:
+            self._acked = now
+            returned, self.returned = self.returned, []
+            self.post(protocol.Ack(sequence, returned))
+
+    def data(self, reply: tuple[protocol.Data, Any]) -> None:
+        """Send the reply to a read."""
+        message, frame = reply
+        self.post(message, () if frame is None else (frame,))
+
+    def failed(self, request: int, error: str, part: Part | None = None) -> None:
+        """Send the error of a read, or of one part of it."""
+        self.post(protocol.Data(request, None, error, part))
+
+    def refused(self, error: str) -> None:
+        """Refuse the client, with this error."""
+        self._server.turn_away(self.identity, error)
+
+
+class WorkerPeer(Peer):
+    """A worker; the dispatcher's link to it."""
+
+    def __init__(self, server: Postbox, identity: bytes, hello: protocol.WorkerHello) -> None:
+        super().__init__(server, identity, hello)
+        self.member = None
+        if hello.address:
+            self.member = protocol.Member(hello.address, hello.token, hello.host, hello.machine_memory)
+        self.memory_limit = hello.memory_limit
+        self._encoders: dict[str, RepeatEncoder] = {}
+        """By client: the encoder of the repeats that are sent to this worker."""
+        self.direct_address = hello.direct_address if hello.direct_address.startswith("tcp://") else ""
+
+    def is_beside(self, client: Peer) -> bool:
+        """Whether it can use the same shared memory as a client."""
+        return bool(self.host) and client.host == self.host
+
+    def meet(self, epoch: int, members: dict[str, protocol.Member]) -> None:
+        """Send it the current workers."""
+        self.post(protocol.Mesh(epoch, members))
+
+    def ask_specs(self, client: str) -> None:
+        """Ask for the specs of a client's tensors."""
+        self.post(protocol.GetSpecs(client))
+
+    def send(self, sequence: int, chunk: Chunk) -> None:
+        """Send it a chunk."""
+        client = chunk.session.link
+        shared = isinstance(client, ClientPeer) and self.is_beside(client)
+        token = client.token if isinstance(client, ClientPeer) and not shared else ""
+        name = chunk.session.name
+        encoder = self._encoders.get(name)
+        if encoder is None:
+            encoder = self._encoders[name] = RepeatEncoder()
+        instructions: Any = encoder.encode(chunk.instructions)
+        returned, self.returned = self.returned, []
+        work = protocol.Work(sequence, name, instructions, shared, returned, token)
+        self.post(work, chunk.frames)
+
+    def forget(self, client: str) -> None:
+        """Have it drop all tensors of a client."""
+        self._encoders.pop(client, None)
+        self.post(protocol.ForgetClient(client))

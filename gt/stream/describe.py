@@ -1,0 +1,81 @@
+"""Instructions as text, for the tape and the debug output."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gt import logs
+from gt.stream.instruction_table import TABLE, WITH_DATA, Words
+from gt.stream.instructions import Injected, LocalInstruction
+from gt.stream.repeats import COMPOUND, flat
+from gt.stream.tape_entries import Described, LayoutEvent, RepeatedLayoutEvents
+
+MAX_INJECTED = 10_000
+"""How many injected instructions of a chunk are described; of more, only their number is."""
+
+MAX_TEXT = 1000
+"""How many characters each field of an injected instruction's description has at most."""
+
+COMPOUND.add(RepeatedLayoutEvents)
+
+Shown = LocalInstruction | Described | LayoutEvent | Injected
+"""An entry of the tape."""
+
+
+def without_data(instructions: Sequence[LocalInstruction]) -> "Sequence[LocalInstruction | Described]":
+    """The instructions, with entries that hold no data in place of uploads."""
+    if WITH_DATA.isdisjoint(map(type, instructions)):
+        return instructions
+    return [_without_data(instruction) for instruction in instructions]
+
+
+def _without_data(instruction: LocalInstruction) -> Any:
+    replace = TABLE[type(instruction)].without_data
+    return instruction if replace is None else replace(instruction)
+
+
+def injected(
+    received: Sequence[LocalInstruction], passed_on: Sequence[LocalInstruction], prefix: str
+) -> list[Injected]:
+    """Descriptions of the instructions that modifiers added: passed on, but not among those received."""
+    known = {id(one) for one in received}
+    freed = {one for one in received if type(one) is int}
+    new = [one for one in passed_on if (one not in freed if type(one) is int else id(one) not in known)]
+    found = [Injected(*map(_short, describe(_without_data(one), prefix))) for one in new[:MAX_INJECTED]]
+    if len(new) > MAX_INJECTED:
+        found.append(Injected("Injected", "", f"and {len(new) - MAX_INJECTED} more"))
+    return found
+
+
+def _short(text: str) -> str:
+    return text[:MAX_TEXT].encode(errors="replace").decode()
+
+
+def tensor_of(instruction: Shown) -> int:
+    """The tensor that an entry is about: the first one it makes, or else reads; -1 if there is none."""
+    row = TABLE[type(instruction)]
+    return next(iter(row.makes(instruction) or row.reads(instruction)), -1)
+
+
+def describe(instruction: Shown, prefix: str) -> Words:
+    """The name of an entry on the tape, the tensor it is about, and its other details."""
+    return TABLE[type(instruction)].describe(instruction, prefix)
+
+
+def size_of(instruction: Shown) -> int:
+    """The size of an entry in bytes: of its data if it has some, else of its encoding; 0 if it is not
+    sent."""
+    return TABLE[type(instruction)].size(instruction)
+
+
+def as_text(instruction: LocalInstruction) -> str:
+    """One instruction as a line: `BinaryOp result=2 op=add left=0 right=1`."""
+    return " ".join(part for part in describe(_without_data(instruction), "") if part)
+
+
+def debug(layer: str, instructions: Sequence[LocalInstruction], prefix: str = "") -> None:
+    """Log a layer's instructions, if GT_DEBUG_<LAYER> is set.
+
+    Called once a batch: looking up an environment variable costs more than executing a small op.
+    """
+    if logs.wants(layer):  # expanding repeats takes time
+        logs.debug_all(layer, (prefix + as_text(instruction) for instruction in flat(instructions)))

@@ -1,0 +1,63 @@
+"""Tensor ids: which layer gives out which ids.
+
+A client's tensors, and all that modifiers and the dispatcher make for it, share one namespace, so every layer
+takes its ids from a range of its own:
+
+    from              up to             given out by
+    0                 2**60             the client, counting from 0
+    2**60             2**61             modifiers at the client
+    2**61             2**62             modifiers at the workers: each worker has 2**36 ids of these
+    2**62             2**62 + 2**61     the dispatcher: its modifiers, and what it adds to spread tensors
+    2**62 + 2**61     2**63             the dispatcher: blocks of ids for repeats
+
+Ids of different clients never meet: a worker keeps each client's tensors apart.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+
+CLIENT_MODIFIERS = 1 << 60
+WORKER_MODIFIERS = 1 << 61
+DISPATCHER = 1 << 62
+DISPATCHER_BLOCKS = (1 << 62) + (1 << 61)
+
+PER_WORKER = 1 << 36
+"""How many ids each worker has."""
+
+MAX_WORKERS = (DISPATCHER - WORKER_MODIFIERS) // PER_WORKER
+
+BLOCK = 1 << 20
+"""How many ids a block has."""
+
+Source = Callable[[], int]
+"""Gives another id with every call, from any thread."""
+
+client_id: Source = itertools.count(CLIENT_MODIFIERS).__next__
+dispatcher_id: Source = itertools.count(DISPATCHER).__next__
+dispatcher_block: Source = itertools.count(DISPATCHER_BLOCKS, BLOCK).__next__
+"""The first id of a block that nothing else uses."""
+
+
+def worker_ids(number: int) -> Source:
+    """The ids of one worker. The dispatcher numbers workers in the order in which they join."""
+    return itertools.count(WORKER_MODIFIERS + number % MAX_WORKERS * PER_WORKER).__next__
+
+
+_source: ContextVar[Source] = ContextVar("_source", default=client_id)
+
+
+def fresh_id() -> int:
+    """An id for a tensor that a stream modifier makes, from the range of the layer it runs at."""
+    return _source.get()()
+
+
+@contextlib.contextmanager
+def using(source: Source) -> Iterator[None]:
+    """Let `fresh_id` take ids from this source meanwhile."""
+    token = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(token)

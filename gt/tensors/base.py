@@ -1,0 +1,221 @@
+"""Issuing ops: the part of a tensor that every method uses."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gt.autograd.graph import GRAPH, Edge, Leaf, is_going_backward, is_grad_enabled
+from gt.client.client import Client
+from gt.errors import DTypeError, GTError, ShapeError
+from gt.ops import TABLE, Spec, dtypes
+from gt.ops.run_time import RUN_TIME
+from gt.stream.instructions import Op
+
+if TYPE_CHECKING:
+    from gt.tensors.tensor import Tensor
+
+Number = bool | int | float
+
+_PLAIN = (bool, int, float)
+_frame = sys._getframe
+
+
+class Value:
+    """A value on the server, freed there when its last reference here is gone."""
+
+    __slots__ = ("client", "id", "site", "spec")
+
+    def __init__(self, client: Client, id: int, spec: Spec, site: int) -> None:
+        self.client = client
+        self.id = id
+        self.spec = spec
+        self.site = site
+        """The number of the line of the user's code that made it."""
+
+    def __del__(self) -> None:
+        self.client.emit(self.id)
+
+    def tensor(self) -> "Tensor":
+        """A tensor of this value, without history."""
+        return TensorBase.kind(self, None)
+
+
+class TensorBase:
+    """A value, and where its gradient goes. Never data, never a place."""
+
+    __slots__ = ("__weakref__", "_edge", "_value")
+    kind: "type[Tensor]"
+    """The class of an op's result."""
+    view_of: "Callable[[TensorBase, str, dict[str, Any], Tensor], Tensor]"
+    """Makes the result of an op that is a view of its input."""
+
+    def __init__(self, value: Value, edge: Edge | None) -> None:
+        self._value = value
+        self._edge = edge
+
+    def _apply(self, op: str, *others: "TensorBase", **attrs: Any) -> "Tensor":
+        """Issue a row of the op table over this tensor and others; record it if a gradient may be asked."""
+        result = apply(op, (self, *others), attrs or None)
+        if not others and TABLE[op].put_back is not None and not is_going_backward():
+            return TensorBase.view_of(self, op, attrs, result)
+        return result
+
+    def _unary_op(self, op: str) -> "Tensor":
+        """Issue an op over this tensor alone."""
+        value, edge = self._value, self._edge
+        key = (op, value.spec)
+        known = _inferred.get(key) or _infer(op, (value.spec,), None, key)
+        result = issue(value.client, op, (value.id,), None, known[0])
+        if edge is not None:
+            edge = _record(op, (value, result), (edge,), None, known[1])
+        return TensorBase.kind(result, edge)
+
+    def _binary_op(self, op: str, other: Any, reflected: bool = False) -> "Tensor":
+        """`self op other`, or `other op self` if reflected; other may be a number or an array."""
+        if isinstance(other, TensorBase):
+            left, right = (other, self) if reflected else (self, other)
+            a, b = left._value, right._value
+            key = (op, a.spec, b.spec)
+            known = _inferred.get(key) or _infer(op, (a.spec, b.spec), None, key)
+            if a.client is not b.client:
+                raise GTError(MIXED.format(op=op))
+            result = issue(a.client, op, (a.id, b.id), None, known[0])
+            edge = None
+            if left._edge is not None or right._edge is not None:
+                edge = _record(op, (a, b, result), (left._edge, right._edge), None, known[1])
+            return TensorBase.kind(result, edge)
+        if isinstance(other, bool | int | float):
+            value, edge = self._value, self._edge
+            attrs = {"scalar": check_number(other), "reflected": reflected}
+            # Whether a power is allowed depends on the number itself, and not only on its type.
+            key = None if op == "pow" else (op, value.spec, type(other))
+            known = _inferred.get(key) or _infer(op, (value.spec,), attrs, key)
+            result = issue(value.client, op, (value.id,), attrs, known[0])
+            if edge is not None:
+                edge = _record(op, (value, result), (edge,), attrs, known[1])
+            return TensorBase.kind(result, edge)
+        if isinstance(other, np.ndarray | np.generic):
+            return self._binary_op(op, upload(self._value.client, np.asarray(other)), reflected)
+        return NotImplemented
+
+
+def apply(op: str, inputs: tuple[TensorBase, ...], attrs: dict[str, Any] | None) -> "Tensor":
+    """Issue a row of the op table; record it if a gradient may be asked."""
+    values = tuple([x._value for x in inputs])
+    specs = tuple([value.spec for value in values])
+    key = (op, specs, _kind(attrs)) if attrs else (op, specs)
+    try:
+        known = _inferred.get(key) or _infer(op, specs, attrs, key)
+    except TypeError:  # an attribute that cannot be a key
+        known = _infer(op, specs, attrs, None)
+    client = values[0].client
+    for value in values:
+        if value.client is not client:
+            raise GTError(MIXED.format(op=op))
+    result = issue(client, op, tuple([value.id for value in values]), attrs, known[0])
+    edge = _record(op, (*values, result), tuple([x._edge for x in inputs]), attrs, known[1])
+    return TensorBase.kind(result, edge)
+
+
+def _kind(attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """The key of an op's attributes that its result's shape and dtype can depend on.
+
+    Run-time attributes do not matter, but all types do: for Python, 1, 1.0 and True are equal.
+    """
+    values = [None if type(value) is float or name in RUN_TIME else value for name, value in attrs.items()]
+    return (*values, *map(type, attrs.values()))
+
+
+_inferred: dict[tuple[Any, ...] | None, tuple[Spec, bool]] = {}
+
+
+def _infer(op: str, specs: tuple[Spec, ...], attrs: dict[str, Any] | None, key: Any) -> tuple[Spec, bool]:
+    """The result's spec, and whether a gradient can flow back from it; remembered under `key`."""
+    row = TABLE[op]
+    spec = row.infer(specs, attrs or {})
+    known = spec, row.differentiable and dtypes.is_float(spec.dtype)
+    if key is not None:
+        if len(_inferred) > 100_000:
+            _inferred.clear()
+        _inferred[key] = known
+    return known
+
+
+def issue(
+    client: Client, op: str, inputs: tuple[int, ...], attrs: dict[str, Any] | None, spec: Spec
+) -> Value:
+    """Append an instruction to the stream; the result is the value it will make."""
+    number = client.next_id()
+    # Of the calls on the way here, at least three are ours: this one, its caller, and a method.
+    frame = _frame(3)
+    site = client.sites.get((id(frame.f_code), frame.f_lasti), -1)
+    if site < 0:
+        site = client.site(frame)
+    client.emit(Op(number, op, inputs, attrs, site))
+    if number >= client.next_flush:
+        client.next_flush = number + client.pass_on()
+    return Value(client, number, spec, site)
+
+
+def _record(
+    op: str,
+    values: tuple[Value, ...],
+    edges: tuple[Edge | None, ...],
+    attrs: dict[str, Any] | None,
+    differentiable: bool,
+) -> Edge | None:
+    """Record an op on the tape if one of its inputs requires a gradient and the op has one."""
+    if not differentiable or not is_grad_enabled():
+        return None
+    wanted = tuple([edge if edge is not None and edge.requires_grad else None for edge in edges])
+    return GRAPH.record(op, values, wanted, attrs) if any(wanted) else None
+
+
+MIXED = (
+    "{op} mixes tensors of two connections. A tensor belongs to the server it was made on: after connect() "
+    "or init(), make it anew, as in gt.tensor(old.numpy())"
+)
+
+
+def check_number(value: Number) -> Number:
+    """A number, if it can travel."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise OverflowError(f"{value} does not fit in 64 bits, which is what an integer has here")
+    # NumPy's float64 is a Python float too, and no instruction can carry it.
+    return value if type(value) in _PLAIN else float(value)
+
+
+def check_dtype(dtype: Any) -> str:
+    """The name of a dtype, if it is one."""
+    name = dtypes.find(dtype)
+    if name is None:
+        raise DTypeError(f"no dtype is called {str(dtype)!r}; there are {', '.join(dtypes.DTYPES)}")
+    return name
+
+
+def leaf(dtype: str, requires_grad: bool) -> Leaf | None:
+    """The gradient state of a tensor that the user creates."""
+    if not requires_grad:
+        return None
+    if not dtypes.is_float(dtype):
+        raise DTypeError(f"only floating point tensors can require gradients, and this one is {dtype}")
+    return Leaf(True)
+
+
+def upload(client: Client, array: np.ndarray, requires_grad: bool = False, owned: bool = False) -> "Tensor":
+    """Send an array's data to the server. Unless it is `owned`, the array may change afterwards."""
+    dtype = check_dtype(array.dtype)
+    edge = leaf(dtype, requires_grad)
+    value = Value(client, client.create(array, owned), Spec(array.shape, dtype), client.site(_frame(1)))
+    return TensorBase.kind(value, edge)
+
+
+def create(client: Client, op: str, requires_grad: bool = False, **attrs: Any) -> "Tensor":
+    """Issue an op that makes a tensor out of nothing."""
+    spec = TABLE[op].infer((), attrs)
+    if min(spec.shape, default=0) < 0:
+        raise ShapeError(f"a shape has no negative sizes, and this one is {list(spec.shape)}")
+    edge = leaf(spec.dtype, requires_grad)
+    return TensorBase.kind(issue(client, op, (), attrs, spec), edge)

@@ -1,0 +1,165 @@
+"""Elementwise methods with arguments of their own."""
+
+from typing import TYPE_CHECKING, Any
+
+from gt.errors import ArgumentError, DTypeError
+from gt.ops import dtypes
+from gt.tensors.api import api
+from gt.tensors.base import Number, TensorBase, check_number
+from gt.tensors.methods.casts import CastMethods
+from gt.tensors.methods.logic import LogicMethods, where
+
+if TYPE_CHECKING:
+    from gt.tensors.tensor import Tensor
+
+Operand = Any
+"""A tensor, a number or an array."""
+
+
+class ElementwiseMethods(LogicMethods, CastMethods):
+    """Arithmetic, rounding and mathematical functions."""
+
+    __slots__ = ()
+
+    # --- operators ---
+
+    def __pos__(self) -> "Tensor":
+        return self.positive()
+
+    # --- the same with names, and options ---
+
+    @api(in_place=True, number_first=True)
+    def add(self, other: Operand, *, alpha: Number = 1) -> "Tensor":
+        """`self + alpha * other`."""
+        return self._with("add", self._scaled(other, alpha))
+
+    @api("subtract", in_place=True, number_first=True)
+    def sub(self, other: Operand, *, alpha: Number = 1) -> "Tensor":
+        """`self - alpha * other`."""
+        return self._with("sub", self._scaled(other, alpha))
+
+    @api("divide", in_place=True, number_first=True)
+    def div(self, other: Operand, *, rounding_mode: str | None = None) -> "Tensor":
+        """`self / other`; rounded down with rounding_mode="floor", and towards 0 with "trunc"."""
+        if rounding_mode is None:
+            return self._with("truediv", other)
+        if rounding_mode == "floor":
+            return self._with("floordiv", other)
+        if rounding_mode != "trunc":
+            raise ArgumentError(
+                "div expected rounding_mode to be one of None, 'trunc', or 'floor' "
+                f"but found '{rounding_mode}'"
+            )
+        whole = self._with("floordiv", other)
+        if not dtypes.is_float(whole._value.spec.dtype):
+            # Integers stay integers: one more than the floor where that went away from 0.
+            return whole + ((whole < 0) & (whole * other != self))
+        return self._with("truediv", other).trunc()
+
+    @api(function=False, in_place=True)
+    def pow(self, exponent: Operand) -> "Tensor":
+        """`self ** exponent`."""
+        return self._with("pow", exponent)
+
+    @api()
+    def rsub(self, other: Operand, *, alpha: Number = 1) -> "Tensor":
+        """`other - alpha * self`."""
+        return (self if alpha == 1 else self * alpha).__rsub__(other)
+
+    @api()
+    def positive(self) -> "Tensor":
+        """`+self`: the tensor itself."""
+        if self._value.spec.dtype == "bool":
+            raise DTypeError("The `+` operator, on a bool tensor is not supported.")
+        return self  # type: ignore[return-value] - every TensorBase is a Tensor
+
+    @api(in_place=True)
+    def lerp(self, end: "Tensor", weight: Operand) -> "Tensor":
+        """A weighted step from here to `end`: `self + weight * (end - self)`."""
+        mine, theirs = self._value.spec.dtype, end._value.spec.dtype
+        if mine != theirs:
+            raise DTypeError(f"expected dtype {mine} for `end` but got dtype {theirs}")
+        if not dtypes.is_float(mine):
+            raise DTypeError(f'"lerp" not implemented for {dtypes.TITLE[mine]!r}')
+        return self + weight * (end - self)
+
+    @api(in_place=True)
+    def addcmul(self, tensor1: "Tensor", tensor2: "Tensor", *, value: Number = 1) -> "Tensor":
+        """`self + value * tensor1 * tensor2`."""
+        product = tensor1 * tensor2
+        return self + (product if value == 1 else product * value)
+
+    @api(in_place=True)
+    def addcdiv(self, tensor1: "Tensor", tensor2: "Tensor", *, value: Number = 1) -> "Tensor":
+        """`self + value * tensor1 / tensor2`."""
+        quotient = tensor1 / tensor2
+        return self + (quotient if value == 1 else quotient * value)
+
+    # --- one tensor ---
+
+    @api(in_place=True)
+    def round(self, *, decimals: int = 0) -> "Tensor":
+        """Each element, rounded to the nearest number of so many decimals; halves go to the even one."""
+        if not decimals or not dtypes.is_float(self._value.spec.dtype):
+            return self._unary_op("round")
+        scale = 10.0 ** abs(decimals)
+        if decimals > 0:
+            return (self * scale)._unary_op("round") / scale
+        return (self / scale)._unary_op("round") * scale
+
+    @api(in_place=True)
+    def frac(self) -> "Tensor":
+        """The fractional part of each element: x - trunc(x)."""
+        return self - self._unary_op("trunc")
+
+    @api("clip", in_place=True)
+    def clamp(self, min: Operand = None, max: Operand = None) -> "Tensor":
+        """Each element, or the bound it is beyond. Bounds are numbers or tensors; either may be left out."""
+        if isinstance(min, TensorBase) or isinstance(max, TensorBase):
+            x: Any = self
+            # Not `maximum`: an element that is at its bound is itself, and takes the whole gradient.
+            x = x if min is None else where(x < min, min, x)
+            return x if max is None else where(x > max, max, x)
+        low, high = (None if bound is None else check_number(bound) for bound in (min, max))
+        return self._apply("clamp", min=low, max=high)
+
+    @api(in_place=True)
+    def clamp_min(self, min: Operand) -> "Tensor":
+        """Each element, or the bound it is below."""
+        return self.clamp(min=min)
+
+    @api(in_place=True)
+    def clamp_max(self, max: Operand) -> "Tensor":
+        """Each element, or the bound it is above."""
+        return self.clamp(max=max)
+
+    @api(in_place=True)
+    def nan_to_num(
+        self, nan: Number = 0.0, posinf: Number | None = None, neginf: Number | None = None
+    ) -> "Tensor":
+        """NaN and infinities replaced by numbers; infinities by the largest and smallest of the dtype."""
+        name = self._value.spec.dtype
+        if not dtypes.is_float(name):
+            return self.positive()
+        largest = dtypes.LARGEST[name]
+        high = largest if posinf is None else posinf
+        low = -largest if neginf is None else neginf
+        x = self.masked_fill(self.isnan(), nan)
+        x = x.masked_fill(self == float("inf"), high)
+        return x.masked_fill(self == float("-inf"), low)
+
+    def _scaled(self, other: Operand, alpha: Number) -> Operand:
+        """`other * alpha`, if PyTorch allows that alpha."""
+        if alpha == 1 and not isinstance(alpha, bool):
+            return other
+        with_other = other._value.spec.dtype if isinstance(other, TensorBase) else None
+        kinds = {dtypes.category(name) for name in (self._value.spec.dtype, with_other) if name}
+        kind = "float" if "float" in kinds or isinstance(other, float) else max(kinds)  # "int" > "bool"
+        if isinstance(alpha, bool) and kind != "bool":
+            raise DTypeError("Boolean alpha only supported for Boolean results.")
+        if isinstance(alpha, float) and kind != "float":
+            raise DTypeError(
+                "For integral input tensors, argument alpha must not be a floating point number."
+            )
+        scaled: Any = other
+        return scaled * alpha

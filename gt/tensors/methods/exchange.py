@@ -1,0 +1,71 @@
+"""Copying, pickling, and exchange with other libraries."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from gt.autograd.graph import Leaf, TapeNode
+from gt.client.session import current
+from gt.errors import GraphError
+from gt.tensors.base import TensorBase, upload
+
+if TYPE_CHECKING:
+    from gt.tensors.tensor import Tensor
+
+
+class ExchangeMethods(TensorBase):
+    """Copies, pickles, and DLPack."""
+
+    __slots__ = ()
+
+    def _twin(self, edge: Any) -> "Tensor":
+        # A value never changes, so it is shared.
+        twin = object.__new__(self._kind_of_copy())
+        twin._value, twin._edge = self._value, edge
+        return cast("Tensor", twin)
+
+    def _kind_of_copy(self) -> type:
+        """A copy of a parameter is a parameter."""
+        return type(self)
+
+    def __copy__(self) -> "Tensor":
+        edge = self._edge
+        return self._twin(Leaf(edge.requires_grad) if isinstance(edge, Leaf) else edge)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
+        edge = self._edge
+        if isinstance(edge, TapeNode):
+            raise GraphError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+                "the moment. Use x.detach() or x.clone()"
+            )
+        leaf = None
+        if edge is not None:
+            leaf = Leaf(edge.requires_grad)
+            leaf.grad = None if edge.grad is None else edge.grad._value.tensor()
+        memo[id(self)] = twin = self._twin(leaf)
+        return twin
+
+    def __reduce__(self) -> Any:
+        """For pickle: the values, which are fetched. For the user's own files, never for the wire."""
+        this = cast("Tensor", self)
+        if not this.is_leaf:
+            raise GraphError("only a leaf can be pickled: use x.detach()")
+        return _unpickled, (self._kind_of_copy(), this._fetch(), self._value.spec.dtype, this.requires_grad)
+
+    # --- other libraries: torch.from_dlpack(x), np.from_dlpack(x) ---
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The values, which are fetched, in the form that array libraries exchange."""
+        options.pop("stream", None)
+        return cast("Tensor", self).numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return np.empty(0).__dlpack_device__()  # wherever the tensor is: it is fetched into this memory
+
+
+def _unpickled(kind: type, array: np.ndarray, dtype: str, requires_grad: bool) -> "Tensor":
+    plain = upload(current(), array, owned=True).to(dtype)
+    twin = object.__new__(kind)
+    twin._value, twin._edge = plain._value, Leaf(True) if requires_grad else None
+    return twin

@@ -1,0 +1,19 @@
+"""The seeds of random ops: one for each op, derived from the user's."""
+
+import itertools
+
+_seed = 0
+_draws = itertools.count()
+
+
+def manual_seed(seed: int) -> None:
+    """Set the seed: the same seed gives the same random numbers, on every engine."""
+    global _seed, _draws
+    if not isinstance(seed, int):
+        raise TypeError(f"a seed is an integer, and this is {seed!r}")
+    _seed, _draws = seed, itertools.count()
+
+
+def next_seed() -> int:
+    """A seed for one op, of 63 bits: far from all others, so that no two ops draw the same numbers."""
+    return (_seed * 0x9E3779B97F4A7C15 + next(_draws) * 0xD1342543DE82EF95) % 2**63

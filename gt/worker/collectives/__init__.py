@@ -1,0 +1,1 @@
+"""Exchanges between workers: each sends what others need of a tensor, and assembles what it receives."""

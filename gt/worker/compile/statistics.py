@@ -1,0 +1,44 @@
+"""Counts of what clients repeat, for a worker's statistics."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from gt.stream.hotpath_detector import HotPathDetector
+from gt.stream.repeats import Repeat
+
+
+class HotStatistics:
+    """What came as repeats, and what detectors of clients that have left had found."""
+
+    def __init__(self) -> None:
+        self._hot = 0
+        self._repetitions: Counter[str] = Counter()
+        self._patterns: set[int] = set()
+
+    def count(self, instructions: Iterable[Any]) -> None:
+        """Count the repeats among these, which the client found."""
+        for one in instructions:
+            if type(one) is Repeat:
+                self._hot += one.size
+                self._repetitions[one.sequence.id] += 1
+
+    def keep(self, detector: HotPathDetector) -> None:
+        """A client leaves: keep what its detector found."""
+        self._hot += detector.hot_instructions
+        self._repetitions.update(detector.repetitions)
+        self._patterns |= detector.patterns()
+
+    def get_stats(self, detectors: Iterable[HotPathDetector]) -> dict[str, Any]:
+        """The counts, together with those of the detectors of clients that are there."""
+        total = HotStatistics()
+        total._hot, total._patterns = self._hot, set(self._patterns)
+        total._repetitions = self._repetitions.copy()
+        for detector in detectors:
+            total.keep(detector)
+        return {
+            "hot_instructions": total._hot,
+            "unique_sequences": len(total._patterns) + len(total._repetitions),
+            "hot_sequences": len(total._repetitions),
+            "repetitions": dict(total._repetitions),
+        }

@@ -1,0 +1,40 @@
+"""Calls of every op in the table, for the tests that compare GT with PyTorch."""
+
+from typing import Any
+
+import pytest
+
+from tests.gt.samples import (
+    activations,
+    convolution,
+    elementwise,
+    generated,
+    indexing,
+    logic,
+    losses,
+    normalization,
+    products,
+    reductions,
+    shaping,
+    training,
+)
+from tests.gt.samples.base import Sample
+
+GROUPS = (
+    *(generated, elementwise, logic, activations, reductions, shaping, indexing, products),
+    *(convolution, normalization, losses, training),
+)
+
+SAMPLES: list[Sample] = [sample for group in GROUPS for sample in group.SAMPLES]
+"""Ops over tensors. Ops that make a tensor out of nothing, and casts, have tests of their own."""
+
+
+def on_every_system(samples: list[Sample]) -> list[Any]:
+    """Parameters (client, sample): every sample on every engine, and one of each op over real processes.
+
+    What an op computes depends on the engine; that its attributes survive the journey, on the op alone.
+    """
+    once = {sample.op: sample for sample in reversed(samples)}
+    chosen = [(engine, sample) for engine in ("pytorch", "numpy", "jax") for sample in samples]
+    chosen += [("processes", sample) for sample in once.values()]
+    return [pytest.param(system, sample, id=f"{system}-{sample}") for system, sample in chosen]

@@ -1,0 +1,115 @@
+"""The instruction log shows hot paths: where each begins and ends, and every op, however it travelled."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from gt.stream.instructions import Op
+from gt.stream.modifiers import fresh_id
+from tests.programs import run_python
+
+STEPS = 20
+TRAIN = f"from tests.gt.test_hotpaths import mlp\nmlp({STEPS})"
+
+
+@pytest.mark.parametrize("workers", ["", "1"])
+def test_the_log_shows_the_marks_and_every_op(tmp_path: Path, workers: str):
+    def log(auto: str) -> list[str]:
+        path = tmp_path / f"gt-{auto}.log"
+        settings = {"GT_INSTRUCTION_LOG": str(path), "GT_AUTO_COMPILE": auto, "GT_WORKERS": workers}
+        run_python("-c", TRAIN, environment={**os.environ, **settings})
+        return path.read_text().splitlines()
+
+    hot, cold = log("1"), log("0")
+    starts = [line for line in hot if "| WorkerHotPathStart " in line]
+    ends = [line for line in hot if re.search(r"\| WorkerHotPathEnd .*complete=True", line)]
+    assert len(starts) >= STEPS // 2
+    assert len(ends) >= STEPS // 2
+    assert not [line for line in cold if "HotPath" in line]
+
+    def what(lines: list[str], event: str) -> list[str]:
+        """The ops of a direction, in order, without times and sizes."""
+        parts = [re.split(r" *\| *", line) for line in lines]
+        return [part[6] for part in parts if part[2] == event and " op=" in part[6]]
+
+    for event in ("RECV", "WORKER_SEND", "WORKER_RECV"):
+        assert what(hot, event) == what(cold, event)
+
+
+@pytest.mark.parametrize(
+    ("setting", "events"),
+    [
+        ("gt.init()", {"WORKER_SEND", "WORKER_RECV"}),
+        ("gt.init(workers=1)", {"WORKER_SEND", "WORKER_RECV"}),
+        ("gt.init(workers=2, shard_threshold=16)", {"WORKER_SEND", "WORKER_RECV"}),
+        # Where a modifier changes the stream, only the worker can find what is repeated.
+        ("gt.init(modifiers={'client': ['tests.gt.test_hotpath_in_logs:Nothing']})", {"WORKER_RECV"}),
+        (
+            "gt.init(modifiers={'client': ['tests.gt.test_hotpath_in_logs:Nothing'], "
+            "'worker': ['tests.gt.test_hotpath_in_logs:Doubles']})",
+            {"WORKER_RECV"},
+        ),
+        (
+            "gt.init(modifiers={'worker': ['tests.gt.test_hotpath_in_logs:Doubles']})",
+            {"WORKER_SEND", "WORKER_RECV"},
+        ),
+    ],
+)
+def test_the_marks_enclose_the_ops_that_they_are_about(tmp_path: Path, setting: str, events: set[str]):
+    path = tmp_path / "gt.log"
+    code = f"import gt\n{setting}\n{TRAIN}"
+    run_python("-c", code, environment={**os.environ, "GT_INSTRUCTION_LOG": str(path)})
+    bodies: dict[str, set[tuple[str, ...]]] = {}
+    open_ones: dict[tuple[str, str], list[str]] = {}
+    seen: set[str] = set()
+    for line in path.read_text().splitlines():
+        _, _, event, source, command, _, details = re.split(r" *\| *", line, maxsplit=6)
+        where = event, source
+        if command == "WorkerHotPathStart":
+            assert where not in open_ones, "a hot path inside of another"
+            open_ones[where] = []
+        elif command == "WorkerHotPathEnd":
+            body, sequence = open_ones.pop(where), details.split()[0]
+            if "complete=True" in details:
+                bodies.setdefault(sequence, set()).add(tuple(body))
+                seen.add(event)
+        elif where in open_ones and "Op" in command:
+            open_ones[where].append(command)
+    assert seen == events
+    assert all(len(found) == 1 and min(map(len, found)) >= 4 for found in bodies.values()), bodies
+
+
+class Nothing:
+    """Passes everything on."""
+
+    def process(self, cmd):
+        yield cmd
+
+    def get_stats(self):
+        return {}
+
+
+class Doubles(Nothing):
+    """Has every addition done twice."""
+
+    def process(self, cmd):
+        if isinstance(cmd, Op) and cmd.op == "add":
+            again = fresh_id()
+            yield Op(again, cmd.op, cmd.inputs, cmd.attrs, cmd.site)
+            yield again
+        yield cmd
+
+
+def test_every_tensor_that_is_made_is_freed_in_the_log(tmp_path: Path):
+    path = tmp_path / "gt.log"
+    run_python("-c", TRAIN, environment={**os.environ, "GT_INSTRUCTION_LOG": str(path)})
+    made, freed = [], []
+    for line in path.read_text().splitlines():
+        if "| RECV " in line:
+            freed += re.findall(r"FreeTensor .*tensor_id=(\d+)", line)
+            made += re.findall(r"(?:result|tensor_id)=(\d+) ", line) if "FreeTensor" not in line else []
+    assert len(freed) == len(set(freed))
+    assert set(freed) <= set(made)
+    assert len(set(made) - set(freed)) < len(made) / 4, "most are gone at the end"

@@ -1,0 +1,328 @@
+"""What a program repeats runs compiled, and gives what it gave before."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gt
+from examples import train_transformer
+from gt.client import Client, session
+from gt.server.embedded import LocalConnection, LocalServer
+from gt.stream.instructions import Op
+from gt.stream.sequences import HotSequence, Step
+from gt.worker.compile.background import Background
+from gt.worker.compile.graph import MADE, Graph, function_of, layout_of
+from tests.gt.samples import SAMPLES, Sample
+from tests.programs import run_python
+
+pytestmark = pytest.mark.timeout(600)
+
+PATIENCE = 240.0
+"""Seconds that a compiler may take here."""
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled once for all tests of a process."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def hot(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[LocalServer]:
+    """A server in this process that compiles what it can as soon as it can."""
+    monkeypatch.setenv("GT_AUTO_COMPILE", "1")
+    monkeypatch.setenv("GT_COMPILE_AFTER", "0")
+    monkeypatch.setenv("GT_CACHE_DIR", str(cache))
+    server = LocalServer()
+    client = Client(LocalConnection(server))
+    monkeypatch.setattr(session, "_current", client)
+    yield server
+    client.close()
+    server.worker.hot_paths.compiler.close()
+
+
+def stats(server: LocalServer) -> dict[str, Any]:
+    session.current().flush()
+    return server.worker.get_stats()
+
+
+def compiled(server: LocalServer) -> None:
+    """Wait until everything that was asked for is compiled."""
+    session.current().flush()
+    assert server.worker.hot_paths.compiler.wait(PATIENCE)
+
+
+# --- graphs ---
+
+
+class Recorder:
+    """Remembers the ops that pass."""
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+
+    def process(self, cmd: Any) -> Iterator[Any]:
+        if isinstance(cmd, Op):
+            self.ops.append(cmd)
+        yield cmd
+
+    def get_stats(self) -> dict[str, Any]:
+        return {}
+
+
+def sequence_of(ops: list[Op]) -> HotSequence:
+    names: dict[int, int] = {}
+    steps = []
+    for place, op in enumerate(ops):
+        for tensor in op.inputs:
+            names.setdefault(tensor, -1 - sum(name < 0 for name in names.values()))
+        steps.append(Step(op.op, tuple(names[tensor] for tensor in op.inputs), op.attrs))
+        names[op.result] = place
+    return HotSequence(steps)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.op)
+def test_a_graph_of_an_op_computes_what_the_op_does(monkeypatch: pytest.MonkeyPatch, sample: Sample):
+    monkeypatch.setenv("GT_AUTO_COMPILE", "0")
+    server, recorder = LocalServer(), Recorder()
+    client = Client(LocalConnection(server), [recorder])
+    monkeypatch.setattr(session, "_current", client)
+    inputs = [gt.from_numpy(array) for array in sample.arrays]
+    client.hold()  # so that nothing is freed before it was looked at
+    result = sample.call(*inputs)
+    pending = client._pending
+    pending[:] = [one for one in pending if type(one) is not int]
+    client.release()
+    client.flush()
+    ops, values = recorder.ops, next(iter(server.worker.clients.values())).values
+    last = {place for place, op in enumerate(ops) if op.result in values}
+    functions = server.worker.engine.functions
+    sequence = sequence_of(ops)
+    layout = layout_of(sequence, functions)
+    outputs = tuple(n for n, place in enumerate(layout.places) if place in last)
+    given = []
+    outside = {}
+    for op, step in zip(ops, sequence.steps, strict=True):
+        outside |= {-1 - ref: tensor for ref, tensor in zip(step.inputs, op.inputs, strict=True) if ref < 0}
+    for which, place in layout.outside:
+        op = ops[place]
+        if which >= 0:
+            given.append(values[outside[which]])
+        elif which == MADE:
+            given.append(server.worker.engine.run(op.op, [], op.attrs))
+        else:
+            draw: Any = functions[op.op]
+            assert op.attrs is not None
+            given.append(draw.draw(tuple(values[op.inputs[0]].shape), **op.attrs))
+    graph = Graph(
+        nodes=tuple(layout.nodes),
+        inputs=tuple((tuple(value.shape), str(value.dtype)) for value in given),
+        outputs=outputs,
+        numbers=len(layout.numbers),
+    )
+    numbers = torch.tensor([ops[place].attrs[name] for place, name in layout.numbers], dtype=torch.float64)  # type: ignore[index]
+    computed = function_of(graph, functions)(*given, numbers)
+    assert len(computed) == len(outputs)
+    for n, value in zip(outputs, computed, strict=True):
+        expected = values[ops[layout.places[n]].result]
+        assert value.dtype == expected.dtype
+        torch.testing.assert_close(value, expected, equal_nan=True)
+    del result
+    client.close()
+
+
+# --- loops, really compiled ---
+
+
+def mlp(batches: int, batch: int = 16, dropout: bool = True) -> list[float]:
+    """Losses of a small network: Adam, dropout, a learning rate that changes, a fetch now and then."""
+    gt.manual_seed(3)
+    rng = np.random.default_rng(0)
+    layers = [gt.nn.Linear(20, 32), gt.nn.ReLU(), gt.nn.Dropout(0.3 if dropout else 0.0), gt.nn.Linear(32, 5)]
+    model = gt.nn.Sequential(*layers)
+    optimizer = gt.optim.Adam(model.parameters(), lr=0.01)
+    losses = []
+    for n in range(batches):
+        x = gt.from_numpy(rng.standard_normal((batch, 20), np.float32))
+        y = gt.from_numpy(rng.integers(0, 5, batch))
+        optimizer.param_groups[0]["lr"] = 0.01 / (1 + n // 10)
+        optimizer.zero_grad()
+        loss = gt.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item() if n % 5 == 4 else loss)
+    return [float(loss) for loss in losses]
+
+
+def eagerly(monkeypatch: pytest.MonkeyPatch, program: Any) -> Any:
+    """What a program gives with hot paths off."""
+    monkeypatch.setenv("GT_AUTO_COMPILE", "0")
+    before = session._current
+    client = Client(LocalConnection(LocalServer()))
+    monkeypatch.setattr(session, "_current", client)
+    result = program()
+    client.close()
+    monkeypatch.setattr(session, "_current", before)
+    return result
+
+
+def test_a_training_loop_runs_compiled_and_gives_the_same(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
+    for _ in range(2):  # at first it is not known that a result is read now and then
+        mlp(30)
+        compiled(hot)
+    before = stats(hot)
+    ours = mlp(30)
+    after = stats(hot)
+    assert after["failed_compilations"] == {}
+    assert after["compiled"] >= 1
+    assert after["replays"] - before["replays"] >= 20, "a learning rate that changes stays hot"
+    np.testing.assert_allclose(ours, eagerly(monkeypatch, lambda: mlp(30)), rtol=1e-4, atol=1e-5)
+
+
+def test_steps_follow_each_other_in_the_background_and_give_the_same(
+    hot: LocalServer, followed: list[bool], monkeypatch: pytest.MonkeyPatch
+):
+    hot.worker.repeats.background_seconds = 0.0
+    for _ in range(2):
+        mlp(30)
+        compiled(hot)
+    followed.clear()
+    ours = mlp(30)
+    assert sum(followed) > 10
+    np.testing.assert_allclose(ours, eagerly(monkeypatch, lambda: mlp(30)), rtol=1e-4, atol=1e-5)
+
+
+def test_what_follows_a_step_that_fails_runs_eagerly_and_gives_the_same(
+    hot: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    hot.worker.repeats.background_seconds = 0.0
+    for _ in range(2):
+        mlp(30)
+        compiled(hot)
+    waited = []
+    wait = Background.wait
+
+    def failing(background: Background) -> tuple[int, float]:
+        waited.append(wait(background))
+        return (7, 0.0) if len(waited) == 10 else waited[-1]
+
+    monkeypatch.setattr(Background, "wait", failing)
+    ours = mlp(30)
+    assert len(waited) >= 10
+    assert stats(hot)["fallbacks"]["the compiled function failed"] == 1
+    np.testing.assert_allclose(ours, eagerly(monkeypatch, lambda: mlp(30)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_loop_that_changes_its_shape_goes_on_eagerly(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
+    def program() -> list[float]:
+        return mlp(12) + mlp(8, batch=7) + mlp(12)
+
+    mlp(12)
+    compiled(hot)
+    ours = program()
+    assert stats(hot)["replays"] > 0
+    np.testing.assert_allclose(ours, eagerly(monkeypatch, program), rtol=1e-4, atol=1e-5)
+
+
+def test_a_compiled_loop_reads_tensors_that_lie_otherwise_in_memory(hot: LocalServer):
+    rng = np.random.default_rng(1)
+    array = rng.standard_normal((3, 4)).astype(np.float32)
+
+    def program(x: gt.Tensor) -> np.ndarray:
+        total, parts = gt.zeros(4, 3), []
+        for n in range(30):
+            total = ((total * 0.5 + x).tanh() + x * (1.0 + n)).sin() * 2.0 - x
+            parts.append(total)
+        return np.stack([part.numpy() for part in parts])
+
+    straight = gt.from_numpy(np.ascontiguousarray(array.T))
+    expected = program(straight)
+    program(straight)  # from here on it is known where the loop begins
+    compiled(hot)
+    program(straight)
+    before = stats(hot)["replays"]
+    for turned in (gt.from_numpy(array).T, gt.from_numpy(array).transpose(0, 1)):
+        np.testing.assert_allclose(program(turned), expected, rtol=1e-5, atol=1e-6)
+    apart = gt.from_numpy(np.repeat(array.T, 2, axis=1))[:, ::2]
+    np.testing.assert_allclose(program(apart), expected, rtol=1e-5, atol=1e-6)
+    assert stats(hot)["replays"] > before > 0
+
+
+@pytest.mark.thorough  # test_hot_training has it over processes
+def test_a_transformer_runs_compiled_and_gives_the_same(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
+    train_transformer.train(gt, steps=8)
+    compiled(hot)
+    _, ours = train_transformer.train(gt, steps=20)
+    found = stats(hot)
+    assert found["failed_compilations"] == {}
+    assert found["replays"] >= 15
+    _, theirs = eagerly(monkeypatch, lambda: train_transformer.train(gt, steps=20))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_the_second_run_of_a_program_finds_what_the_first_compiled(hot: LocalServer, cache: Path):
+    mlp(12)
+    compiled(hot)
+    code = (
+        "from gt.client import session\nfrom tests.gt.test_hotpaths import mlp\nmlp(30)\n"
+        "print(next(iter(session.current().get_stats().values())))"
+    )
+    environment = {**os.environ, "GT_COMPILE_AFTER": "0", "GT_CACHE_DIR": str(cache)}
+    said = eval(run_python("-c", code, environment=environment).stdout)
+    assert said["from_cache"] >= 1
+    assert said["replays"] > 10
+
+
+def test_a_compiler_that_fails_is_asked_once_and_the_program_goes_on(
+    hot: LocalServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CXX", "/nowhere/no-compiler")
+    ours = mlp(12, batch=5)
+    compiled(hot)
+    again = mlp(30, batch=5)
+    found = stats(hot)
+    assert len(found["failed_compilations"]) >= 1
+    assert found["replays"] == 0
+    assert ours == again[:12]
+
+
+def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
+    session.current()._repeat_builder = (
+        None  # a client that leaves it to the worker to look for what it repeats
+    )
+    hot.worker.sends_repeats.clear()
+    mlp(12)
+    x = gt.from_numpy(np.ones((16, 20), np.float32))
+    layer = gt.nn.Linear(20, 32)
+    y = layer(x)
+    session.current().flush()
+    hot.worker.settle()
+    state = next(iter(hot.worker.clients.values()))
+    assert state.repeat_builder is not None
+    assert not state.repeat_builder.held
+    assert y._value.id in state.values
+
+
+# --- settings ---
+
+
+def test_hot_paths_can_be_switched_off(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GT_AUTO_COMPILE", "0")
+    server = LocalServer()
+    assert server.worker.compiles is False
+    assert "compiled" not in server.worker.get_stats()
+
+
+def test_time_is_not_spent_on_compiling_what_ran_only_briefly():
+    code = (
+        "from gt.client import session\nfrom tests.gt.test_hotpaths import mlp\nmlp(20)\n"
+        "print(next(iter(session.current().get_stats().values()))['compiling'])"
+    )
+    environment = {**os.environ, "GT_COMPILE_AFTER": "60"}
+    assert run_python("-c", code, environment=environment).stdout.strip() == "0"

@@ -1,0 +1,169 @@
+"""Every op of the table, with each input in every layout, over one to four workers; none is left out.
+
+`test_sharded_ops.py` draws at random, from all samples; here nothing is left to chance.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gt
+from gt.ops import TABLE, Spec, dtypes
+from gt.stream.layouts import Layout, Partial, Placement, Replicated, Sharded, even
+from tests.gt.helpers.spread import AnyLayout, Servers
+from tests.gt.samples import SAMPLES, Sample
+from tests.gt.samples.base import assert_same, from_torch, to_torch
+
+WORKERS = (1, 2, 3, 4)
+MANY = 60
+
+CREATION: dict[str, Callable[[], gt.Tensor]] = {
+    "arange": lambda: gt.arange(3, 17, 2),
+    "bernoulli": lambda: gt.bernoulli(gt.full((5, 7), 0.5)),
+    "eye": lambda: gt.eye(5, 7),
+    "full": lambda: gt.full((5, 7), 2.5),
+    "linspace": lambda: gt.linspace(0, 1, 11),
+    "rand": lambda: gt.rand(5, 7),
+    "randint": lambda: gt.randint(0, 9, (5, 7)),
+    "randn": lambda: gt.randn(5, 7),
+    "randperm": lambda: gt.randperm(11),
+}
+INTERNAL = {"put_along": "take_along"}
+"""Ops that only the gradient of another uses."""
+
+
+def layouts(spec: Spec, workers: int) -> list[Layout]:
+    """Every layout that a tensor can have: in equal parts, or unequal, the first or last of them empty."""
+    found: list[Layout] = [Replicated()]
+    if workers == 1:
+        return found
+    if dtypes.is_float(spec.dtype):
+        found.append(Partial("sum"))
+    for axis, n in enumerate(spec.shape):
+        equal, rest = even(n, workers), even(n, workers - 1)
+        found += [Sharded(axis, sizes) for sizes in {equal, (0, *rest), (*rest, 0), rest[::-1] + (0,)}]
+    return found
+
+
+class InTurn(AnyLayout):
+    """A policy that gives the tensors that are made the layouts it was told, and then whatever comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Layout] = []
+
+    def place(self, spec: Spec, cluster: Any) -> Placement:
+        if self.told:
+            return Placement(self.told.pop(0), cluster.workers)
+        return super().place(spec, cluster)
+
+
+class EveryLayout(Servers):
+    """Servers whose tensors lie as they are told."""
+
+    def __init__(self) -> None:
+        super().__init__("numpy")
+        self.policy = self.in_turn = InTurn()
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[EveryLayout]:
+    servers = EveryLayout()
+    yield servers
+    servers.close()
+
+
+def chosen() -> Mapping[str, Sample]:
+    """Of each op, the sample with the most elements, if possible one with a gradient."""
+    best: dict[str, Sample] = {}
+
+    def worth(sample: Sample) -> tuple[bool, bool, int]:
+        sizes = [array.size for array in sample.arrays]
+        return sample.smooth, min(sizes) > 0, sum(sizes) if sum(sizes) < 2000 else 0
+
+    for sample in SAMPLES:
+        if sample.op not in best or worth(sample) > worth(best[sample.op]):
+            best[sample.op] = sample
+    return best
+
+
+CHOSEN = chosen()
+
+
+def test_no_op_is_left_out():
+    assert CHOSEN.keys() | CREATION.keys() | INTERNAL.keys() == set(TABLE)
+    assert set(INTERNAL.values()) <= CHOSEN.keys()
+
+
+def combinations(sample: Sample, workers: int) -> Iterator[list[Layout]]:
+    """All of them; if those are too many, each layout of each input, and the others' differ every time."""
+    every = [layouts(Spec(array.shape, array.dtype.name), workers) for array in sample.arrays]
+    if math.prod(map(len, every)) <= MANY:
+        yield from map(list, itertools.product(*every))
+        return
+    for own, of_one in enumerate(every):
+        for turn, layout in enumerate(of_one):
+            yield [
+                layout if number == own else others[(turn * 7 + number) % len(others)]
+                for number, others in enumerate(every)
+            ]
+
+
+def is_float(array: np.ndarray) -> bool:
+    return dtypes.is_float(array.dtype.name)
+
+
+@pytest.mark.parametrize("op", sorted(CHOSEN))
+def test_an_op_on_every_layout_of_each_input(servers: EveryLayout, op: str):
+    sample = CHOSEN[op]
+    smooth = sample.smooth and TABLE[op].differentiable
+    theirs = [to_torch(a).requires_grad_(smooth and is_float(a)) for a in sample.arrays]
+    expected = sample.call(*theirs)
+    weights = np.linspace(-1, 1, expected.numel()).reshape(expected.shape).astype(np.float32)
+    if expected.requires_grad:
+        expected.backward(torch.from_numpy(weights).to(expected.dtype))
+    for workers in WORKERS:
+        for number, told in enumerate(combinations(sample, workers)):
+            with servers.use(workers, number):
+                servers.in_turn.told = list(told)
+                ours = [gt.from_numpy(a, requires_grad=smooth and is_float(a)) for a in sample.arrays]
+                ours[0]._value.client.flush()
+                assert servers.in_turn.told == [] or workers == 1, "all lie as they were told"
+                try:
+                    _compare(sample, ours, theirs, expected, weights)
+                except AssertionError as error:
+                    raise AssertionError(
+                        f"{sample} over {workers}, {list(map(str, told))}: {error}"
+                    ) from None
+
+
+def _compare(sample: Sample, ours: list[Any], theirs: list[Any], expected: Any, weights: np.ndarray) -> None:
+    out = sample.call(*ours)
+    assert_same(out, expected)
+    if not expected.requires_grad:
+        return
+    out.backward(gt.from_numpy(weights).to(out.dtype))
+    for mine, other in zip(ours, theirs, strict=True):
+        if other.grad is not None:
+            assert mine.grad is not None
+            close = {"float16": 4e-3, "bfloat16": 4e-2}.get(mine.dtype, 1e-5)
+            np.testing.assert_allclose(np.asarray(mine.grad), from_torch(other.grad), rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("op", sorted(CREATION))
+def test_what_is_made_out_of_nothing_is_the_same_in_every_layout(servers: EveryLayout, op: str):
+    def make(workers: int, told: list[Layout]) -> np.ndarray:
+        with servers.use(workers, 0):
+            gt.manual_seed(5)
+            servers.in_turn.told = list(told)
+            return CREATION[op]().numpy()
+
+    whole = make(1, [])
+    for workers in WORKERS[1:]:
+        for layout in layouts(Spec(whole.shape, whole.dtype.name), workers):
+            np.testing.assert_array_equal(make(workers, [layout]), whole, err_msg=f"{layout} of {workers}")
