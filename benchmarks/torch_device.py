@@ -1,0 +1,101 @@
+"""The PyTorch device: the same PyTorch code on "tapestry" and on the CPU, in eager mode."""
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.harness import Job, benchmark, cost_at_most, speed_at_least
+
+SMALL_OPS = 10_000
+
+
+@benchmark(
+    f"{SMALL_OPS:,} additions of 10 elements on the device, embedded, one read at the end",
+    "eager PyTorch on the CPU",
+    cost_at_most(6),
+)
+def torch_small_ops() -> tuple[Job, Job]:
+    import torch
+
+    import gt
+    import gt.torch
+
+    gt.init()
+
+    def job(device: str) -> Job:
+        def run() -> object:
+            x, y = torch.zeros(10, device=device), torch.ones(10, device=device)
+            for _ in range(SMALL_OPS):
+                x = x + y
+            return x.cpu()
+
+        return run
+
+    return job("tapestry"), job("cpu")
+
+
+def _steps(make: Callable[[], Any], batch: dict[str, Any], steps: int) -> tuple[Job, Job]:
+    """Training steps of a Hugging Face model on both devices, with the loss read at the end."""
+    import torch
+
+    import gt
+    import gt.torch
+
+    gt.init()
+
+    def job(device: str) -> Job:
+        torch.manual_seed(0)
+        model = make().to(device).train()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        moved = {name: one.to(device) for name, one in batch.items()}
+
+        def run() -> object:
+            loss = None
+            for _ in range(steps):
+                optimizer.zero_grad()
+                loss = model(**moved).loss
+                loss.backward()
+                optimizer.step()
+            assert loss is not None
+            return loss.item()
+
+        return run
+
+    return job("tapestry"), job("cpu")
+
+
+@benchmark(
+    "training steps of a tiny Llama on the device, embedded", "eager PyTorch on the CPU", speed_at_least(0.6)
+)
+def torch_llama_step() -> tuple[Job, Job]:
+    import torch
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=512,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=128,
+    )
+    tokens = torch.randint(0, 512, (4, 64))
+    return _steps(
+        lambda: transformers.LlamaForCausalLM(config), {"input_ids": tokens, "labels": tokens}, steps=5
+    )
+
+
+@benchmark(
+    "a training step of GPT-2 small (batch 4 x 256) on the device, embedded",
+    "eager PyTorch on the CPU",
+    speed_at_least(1.0),
+)
+def torch_gpt2_step() -> tuple[Job, Job]:
+    import torch
+    import transformers
+
+    config = transformers.GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    tokens = torch.randint(0, config.vocab_size, (4, 256))
+    return _steps(
+        lambda: transformers.GPT2LMHeadModel(config), {"input_ids": tokens, "labels": tokens}, steps=1
+    )

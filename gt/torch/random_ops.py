@@ -1,0 +1,190 @@
+"""Random ops: numbers of the stream's own counter-based generator.
+
+They depend on the seed (`torch.manual_seed`) and on the order of draws, and not on the number of workers or
+on how tensors are sharded. They are not the numbers that PyTorch draws on other devices.
+"""
+
+from typing import Any
+
+import torch
+
+from gt.tensors.random import next_seed
+from gt.torch.buffers import contiguous, create, emit, name_of
+
+_DRAWN = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+
+
+def _draw(row: str, size: tuple[int, ...], dtype: torch.dtype, **more: Any) -> torch.Tensor:
+    """A new tensor of random numbers."""
+    attrs = {"shape": list(size), **more, "dtype": name_of(dtype).removeprefix("torch."), "seed": next_seed()}
+    return create(contiguous(size, dtype), emit(row, (), attrs))
+
+
+def _uniform(like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    return _draw("rand", tuple(like.shape), dtype or _working(like.dtype))
+
+
+def _working(dtype: torch.dtype) -> torch.dtype:
+    """The dtype that numbers for a tensor are drawn in."""
+    return dtype if dtype in _DRAWN else torch.float32
+
+
+def _normal(size: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    if dtype.is_complex:
+        pairs = _draw("randn", (*size, 2), dtype.to_real())
+        return torch.view_as_complex(pairs * 0.5**0.5)
+    return _draw("randn", size, dtype)
+
+
+def uniform_(self: torch.Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> torch.Tensor:
+    """Numbers from a uniform distribution."""
+    if self.dtype.is_complex:
+        pairs = _draw("rand", (*self.shape, 2), self.dtype.to_real())
+        return self.copy_(torch.view_as_complex(pairs * (to - from_) + from_))
+    drawn = _uniform(self)
+    if (from_, to) != (0.0, 1.0):
+        drawn = drawn * (to - from_) + from_
+    return self.copy_(drawn)
+
+
+def normal_(self: torch.Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> torch.Tensor:
+    """Numbers from a normal distribution."""
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    drawn = _normal(tuple(self.shape), self.dtype if self.dtype.is_complex else _working(self.dtype))
+    if std != 1.0:
+        drawn = drawn * std
+    return self.copy_(drawn if mean == 0.0 else drawn + mean)
+
+
+def normal_of(mean: Any, std: Any = 1.0, generator: Any = None) -> torch.Tensor:
+    """The kernel of `torch.normal` with tensors for the mean or the standard deviation."""
+    like = mean * 1.0 + std * 0.0 if isinstance(mean, torch.Tensor) else std * 1.0 + mean * 0.0
+    return _normal(tuple(like.shape), like.dtype) * std + mean
+
+
+_LARGEST = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24, torch.float64: 53}
+
+
+def random_(self: torch.Tensor, *bounds: int | None, generator: Any = None) -> torch.Tensor:
+    """Integers from 0, or the first of two bounds, up to and without the last."""
+    low, high = (0, None) if not bounds else (0, bounds[0]) if len(bounds) == 1 else bounds
+    dtype = self.dtype
+    if high is None:
+        if dtype.is_floating_point:
+            high = 2 ** _LARGEST[dtype] + 1
+        else:
+            high = 2 if dtype is torch.bool else torch.iinfo(dtype).max
+            high += dtype not in (torch.bool, torch.int64)
+    if low is None or low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    attrs = {"shape": list(self.shape), "low": low, "high": high, "dtype": "int64", "seed": next_seed()}
+    return self.copy_(create(contiguous(tuple(self.shape), torch.int64), emit("randint", (), attrs)))
+
+
+def bernoulli_(self: torch.Tensor, p: Any = 0.5, generator: Any = None) -> torch.Tensor:
+    """1 with a probability, which is a number or a tensor of them."""
+    if not isinstance(p, torch.Tensor) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    return self.copy_(_uniform(self, torch.float64 if isinstance(p, float) else torch.float32) < p)
+
+
+def bernoulli(self: torch.Tensor, p: Any = None, generator: Any = None) -> torch.Tensor:
+    """1 with the probability that each element says, or with `p`."""
+    return (_uniform(self, torch.float32) < (self if p is None else p)).to(self.dtype)
+
+
+def exponential_(self: torch.Tensor, lambd: float = 1.0, generator: Any = None) -> torch.Tensor:
+    """Numbers from an exponential distribution."""
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    return self.copy_(-torch.log1p(-_uniform(self, torch.float64)) / lambd)
+
+
+def geometric_(self: torch.Tensor, p: float, generator: Any = None) -> torch.Tensor:
+    """Numbers from a geometric distribution."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    import math
+
+    return self.copy_(torch.ceil(torch.log1p(-_uniform(self, torch.float64)) / math.log1p(-p)).clamp(min=1))
+
+
+def cauchy_(
+    self: torch.Tensor, median: float = 0.0, sigma: float = 1.0, generator: Any = None
+) -> torch.Tensor:
+    """Numbers from a Cauchy distribution."""
+    import math
+
+    return self.copy_(torch.tan(math.pi * (_uniform(self, torch.float64) - 0.5)) * sigma + median)
+
+
+def log_normal_(
+    self: torch.Tensor, mean: float = 1.0, std: float = 2.0, generator: Any = None
+) -> torch.Tensor:
+    """Numbers whose logarithm is normal."""
+    return self.copy_(torch.exp(_normal(tuple(self.shape), torch.float64) * std + mean))
+
+
+def randperm(n: int, dtype: Any = None, **_: Any) -> torch.Tensor:
+    """The integers below n in random order."""
+    return _draw("randperm", (n,), dtype or torch.int64)
+
+
+def randperm_out(n: int, generator: Any = None, *, out: torch.Tensor) -> torch.Tensor:
+    """The same, into a tensor."""
+    return out.resize_(n).copy_(_draw("randperm", (n,), torch.int64))
+
+
+def native_dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The kernel of dropout: the result, and which elements are kept."""
+    if train is False or p == 0:
+        return input.clone(), torch.ones_like(input, dtype=torch.bool)
+    keep = _uniform(input, torch.float32) >= p
+    return input * keep * (1 / (1 - p) if p < 1 else 0.0), keep
+
+
+def multinomial(
+    self: torch.Tensor, num_samples: int, replacement: bool = False, generator: Any = None
+) -> torch.Tensor:
+    """Indices drawn with the probabilities that the rows give."""
+    rows = self if self.dim() == 2 else self.unsqueeze(0)
+    if not replacement and num_samples > rows.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if replacement:
+        total = rows.double().cumsum(-1)
+        drawn = _draw("rand", (rows.shape[0], num_samples), torch.float64) * total[:, -1:]
+        found = torch.searchsorted(total, drawn, right=True).clamp(max=rows.shape[-1] - 1)
+    else:
+        # The largest of p / Exponential(1) are a sample without replacement.
+        noise = -torch.log1p(-_draw("rand", tuple(rows.shape), torch.float64))
+        found = (rows.double() / noise).topk(num_samples, -1).indices
+    return found if self.dim() == 2 else found.squeeze(0)
+
+
+KERNELS = {
+    "uniform_": uniform_,
+    "normal_": normal_,
+    "normal.Tensor_float": normal_of,
+    "normal.float_Tensor": normal_of,
+    "normal.Tensor_Tensor": normal_of,
+    "random_": random_,
+    "random_.to": random_,
+    "random_.from": random_,
+    "bernoulli_.float": bernoulli_,
+    "bernoulli_.Tensor": bernoulli_,
+    "bernoulli": bernoulli,
+    "bernoulli.p": bernoulli,
+    "exponential_": exponential_,
+    "geometric_": geometric_,
+    "cauchy_": cauchy_,
+    "log_normal_": log_normal_,
+    "randperm": randperm,
+    "randperm.generator_out": randperm_out,
+    "native_dropout": native_dropout,
+    "multinomial": multinomial,
+}
+"""By the name of the overload."""
+
+COMPOSED = ("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal_functional")
+"""Random ops that PyTorch makes of those above."""

@@ -1,0 +1,141 @@
+"""Kernels for PyTorch's dispatcher: for every aten op that is not composed of others."""
+
+import warnings
+from typing import Any
+
+import torch
+
+from gt.torch import fused_cells, normalization, random_ops, storages, transfers
+from gt.torch.buffers import _CPU, Layout, buffer_of, contiguous, create
+from gt.torch.kernels import kernel
+from gt.torch.schemas import schema_of
+
+VIEWS = (
+    *(
+        "as_strided",
+        "view",
+        "_reshape_alias",
+        "unfold",
+        "view_as_real",
+        "view_as_complex",
+        "set_.source_Tensor",
+    ),
+    *(
+        "set_.source_Storage",
+        "set_.source_Storage_storage_offset",
+        "set_",
+        "_unsafe_view",
+        "view.dtype",
+        "as_strided_",
+    ),
+    *("_conj", "_neg_view"),
+)
+"""Ops that only change sizes, strides, offsets and storages: PyTorch's own kernels do that for any device."""
+
+_COMPOSED = "CompositeImplicitAutograd"
+_EXPLICIT = "CompositeExplicitAutograd"
+
+
+def register() -> Any:
+    """Register the kernels; the result keeps them registered."""
+    library = torch._C._dispatch_library("IMPL", "aten", "PrivateUse1")
+    own = {
+        "copy_": transfers.copy_,
+        "_copy_from": lambda src, dst, non_blocking=False: transfers.copy_(dst, src, non_blocking),
+        "_local_scalar_dense": transfers.local_scalar_dense,
+        "resize_": storages.resize_,
+        "empty.memory_format": _empty,
+        "empty_strided": _empty_strided,
+        **{name: _own_kernel(name) for name in VIEWS},
+        **random_ops.KERNELS,
+        **fused_cells.KERNELS,
+        **normalization.KERNELS,
+    }
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for full in torch._C._dispatch_get_all_op_names():
+            name = full.removeprefix("aten::")
+            if name == full or has(full, _COMPOSED) or has(full, "PrivateUse1"):
+                continue
+            if name in own:
+                library.impl(name, "PrivateUse1", own[name])
+            elif not (has(full, _EXPLICIT) and _left_to_pytorch(name)):
+                library.impl(name, "PrivateUse1", kernel(full))
+    return library
+
+
+_LEFT = frozenset(
+    {
+        *("alias", "detach", "detach_", "diagonal", "expand", "permute", "select", "slice", "split"),
+        *(
+            "split_with_sizes",
+            "squeeze",
+            "squeeze_",
+            "t",
+            "t_",
+            "transpose",
+            "transpose_",
+            "unbind",
+            "unsqueeze",
+        ),
+        *("unsqueeze_", "lift", "lift_fresh", "clone", "contiguous", "_to_copy", "empty_like"),
+        *("new_empty", "new_empty_strided", "empty_permuted", "resize_as_", "_fw_primal", "_make_dual"),
+        *("is_pinned", "_pin_memory", "is_same_size", "_reshape_copy", "_lazy_clone", "dense_dim"),
+        *("sparse_dim", "_resize_output_", "_has_same_storage_numel", "is_coalesced", "allclose", "set_data"),
+        *(
+            "narrow_copy",
+            "zeros_like",
+            "new_zeros",
+            "new_ones",
+            "new_full",
+            "zeros",
+            "ones",
+            "ones_like",
+            "full_like",
+        ),
+        *("_assert_tensor_metadata", "_new_zeros_with_same_feature_meta", "_test_warn_in_autograd"),
+    }
+)
+
+
+def _left_to_pytorch(name: str) -> bool:
+    """Whether PyTorch's own composition is what we want: views, copies, and ops over lists."""
+    packet = name.partition(".")[0]
+    return packet in _LEFT or packet in random_ops.COMPOSED or packet.startswith("_foreach_")
+
+
+def _own_kernel(name: str) -> Any:
+    redispatch = schema_of(f"aten::{name}").function._handle.redispatch_boxed
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        for one in args:
+            if isinstance(one, torch.Tensor):
+                buffer_of(one).layout = None  # from here on, tensors with this storage may differ
+            elif isinstance(one, torch.UntypedStorage):
+                one.tapestry.layout = None  # type: ignore[attr-defined]
+        return redispatch(_CPU, *args, **kwargs)
+
+    return run
+
+
+def _empty(
+    size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> torch.Tensor:
+    size, dtype = tuple(size), dtype or torch.get_default_dtype()
+    layout = contiguous(size, dtype)
+    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
+        stride = torch.empty(size, device="meta", memory_format=memory_format).stride()
+        layout = Layout(size, stride, dtype)
+    return create(layout, None)
+
+
+def _empty_strided(
+    size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+) -> torch.Tensor:
+    return create(Layout(tuple(size), tuple(stride), dtype or torch.get_default_dtype()), None)
