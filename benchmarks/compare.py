@@ -1,4 +1,8 @@
-"""GT beside PyTorch, job by job and in turns: `python compare.py [host:port]`."""
+"""GT beside PyTorch, job by job and in turns: `python compare.py [host:port]`.
+
+On the system that runs at the address, or at the default port (`python simple_launch.py --no-test`); if none
+runs there, on one that this program starts. The first line says which.
+"""
 
 import statistics
 import sys
@@ -20,9 +24,9 @@ def main() -> None:
     import torch
 
     import gt
+    from benchmarks.running_system import use_system
 
-    if len(sys.argv) > 1:
-        gt.connect(sys.argv[1])
+    print(f"PyTorch beside GT, on {use_system(*sys.argv[1:2])}")
     print(f"{'':<18} {'PyTorch':>11} {'GT':>11}   GT takes")
     for (name, theirs), (_, ours) in zip(jobs(torch), jobs(gt), strict=True):
         for job in (theirs, ours):

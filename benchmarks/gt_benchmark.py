@@ -1,7 +1,7 @@
 """What five small jobs take in GT: `python gt_benchmark.py [host:port]`.
 
-With an address, on the system that runs there (`python simple_launch.py --no-test`); without, inside this
-program.
+On the system that runs at the address, or at the default port (`python simple_launch.py --no-test`); if none
+runs there, on one that this program starts. The first line says which.
 """
 
 import sys
@@ -9,12 +9,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.workloads import report
-
 if __name__ == "__main__":
     import gt
+    from benchmarks.running_system import use_system
+    from benchmarks.workloads import report
 
-    address = sys.argv[1] if len(sys.argv) > 1 else None
-    if address is not None:
-        gt.connect(address)
-    report(f"GT, {address or 'embedded'}", gt)
+    report(f"GT, on {use_system(*sys.argv[1:2])}", gt)

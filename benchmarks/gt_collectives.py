@@ -118,8 +118,8 @@ def _member(rank: int, count: int, folder: str, pipe: Any) -> None:
 def _ours(worker: Any, case: Case, numbers: Any) -> Callable[[], object]:
     import torch
 
-    from gt.transport.layouts import Partial, Placement, Replicated, Sharded, even
-    from gt.transport.protocol import Exchange
+    from gt.stream.instructions import Exchange
+    from gt.stream.layouts import Partial, Placement, Replicated, Sharded, even
 
     mesh = tuple(f"worker_{rank}" for rank in range(case.workers))
     length = case.nbytes // 4
@@ -129,7 +129,7 @@ def _ours(worker: Any, case: Case, numbers: Any) -> Callable[[], object]:
     own = length if reduces else sizes[mesh.index(worker.name)]
     have, wanted = Placement(layout, mesh), Placement(Replicated(), mesh)
     worker.execute("c1", [])
-    values = worker.spaces["c1"].values
+    values = worker.clients["c1"].values
     values[0] = torch.ones(own)
 
     def run() -> None:

@@ -158,7 +158,7 @@ class Clients:
     """Programs that all work on one server, each told through its standard input when to do how much."""
 
     def __init__(self, count: int) -> None:
-        from gt.server.processes import LocalProcesses
+        from gt.server.local import LocalProcesses
 
         self._server = LocalProcesses(1)
         afterwards(self._server.stop)

@@ -161,7 +161,7 @@ def gt_transformer_train_embedded() -> tuple[Job, Job]:
 @benchmark("microseconds to look at an instruction of a training loop", "eager PyTorch", index_at_most(1))
 def gt_hotpath_detect() -> tuple[Job, Job]:
     """The detector by itself, on the stream of 40 steps of the GPT: while it learns, and after."""
-    from gt.worker.hotpath_detector import HotPathDetector
+    from gt.stream.hotpath_detector import HotPathDetector
 
     stream = _stream(40)
     sizes = [stream[n : n + 256] for n in range(0, len(stream), 256)]
@@ -232,6 +232,7 @@ def gt_hotpath_first_steps() -> tuple[Job, Job]:
             with tempfile.TemporaryDirectory(prefix="gt-cache-") as cache:
                 os.environ["GT_CACHE_DIR"] = cache
                 with _client() as server:
+                    server.worker.watches = auto == "1"
                     loss = _job(gpt(gt), 30)()
                     server.worker.hot_paths.compiler.close()
             return loss
@@ -246,7 +247,7 @@ def gt_hotpath_first_steps() -> tuple[Job, Job]:
 def _client() -> Iterator[Any]:
     """A server in this process, which `gt.*` uses."""
     from gt.client import Client, session
-    from gt.server.local import LocalConnection, LocalServer
+    from gt.server.embedded import LocalConnection, LocalServer
 
     server = LocalServer()
     client = Client(LocalConnection(server))
@@ -267,7 +268,7 @@ def _on_and_off(make: Callable[[], Job]) -> tuple[Job, Job]:
     for auto in ("1", "0"):
         os.environ |= {"GT_AUTO_COMPILE": auto, "GT_COMPILE_AFTER": "1000"}
         stack = contextlib.ExitStack()
-        stack.enter_context(_client())
+        stack.enter_context(_client()).worker.watches = auto == "1"
         afterwards(stack.close)
         jobs.append((session._current, make()))
     afterwards(lambda: os.environ.pop("GT_AUTO_COMPILE", None))
@@ -286,7 +287,7 @@ def _stream(steps: int) -> list[Any]:
     """The instructions of training steps."""
     import gt
     from gt.client import Client, session
-    from gt.server.local import LocalConnection, LocalServer
+    from gt.server.embedded import LocalConnection, LocalServer
 
     seen: list[Any] = []
 

@@ -23,8 +23,8 @@ class _System:
 
     def __init__(self, workers: int) -> None:
         from gt.client import Client
-        from gt.client.remote import RemoteConnection
-        from gt.server.processes import LocalProcesses
+        from gt.client.connection import RemoteConnection
+        from gt.server.local import LocalProcesses
 
         os.environ["GT_AUTO_COMPILE"] = "0"
         afterwards(lambda: os.environ.pop("GT_AUTO_COMPILE", None))
@@ -135,7 +135,7 @@ class _Null:
 def _dispatch(workers: int, ops: int = 2000) -> tuple[float, float]:
     """Microseconds of the dispatcher's time for each of a client's ops, and commands sent for each."""
     from gt.dispatcher import Dispatcher
-    from gt.transport.protocol import Op
+    from gt.stream.instructions import Op
 
     dispatcher = Dispatcher()
     links = [_Null(f"worker_{n}") for n in range(workers)]

@@ -62,7 +62,7 @@ def _tiles(programs: int) -> Job:
 
 def _drawn(sizes: tuple[int, ...]) -> list[Job]:
     """Step to the next op and back in a real browser, until all tensors are drawn; a job for each size."""
-    from tests.browser import chromium, find_chromium, visit
+    from tests.page.helpers.browser import chromium, find_chromium, visit
     from triton_viz.visualizer.interface import PageServer
 
     if not find_chromium():

@@ -76,7 +76,7 @@ def main() -> None:
     found, loss = speed(step)
     print(f"found:     {found:6.0f} steps a second, loss {loss:.4f} after {STEPS}")
     now = stats()
-    print(f"           {now['hot_sequences']} sequence(s), {now['hot_instructions']} ops of repeats")
+    print(f"           {now['hot_sequences']} sequence(s), {now['hot_instructions']} instructions of repeats")
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and (now["compiling"] or not now["compiled"]):
         speed(step)

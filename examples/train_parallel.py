@@ -43,7 +43,7 @@ def stage_of(name: str, workers: int) -> str:
     """The stage of the pipeline that a parameter belongs to: blocks in order, the rest at the ends."""
     if name.startswith("blocks."):
         return f"stage{min(int(name.split('.')[1]), workers - 1)}"
-    return "stage0" if name.startswith(("letters", "places")) else f"stage{min(1, workers - 1)}"
+    return "stage0" if name.startswith(("letters", "positions")) else f"stage{min(1, workers - 1)}"
 
 
 def forward(model: Any, letters: Any, how: str, workers: int) -> Any:
@@ -51,7 +51,7 @@ def forward(model: Any, letters: Any, how: str, workers: int) -> Any:
     if how != "pipeline":
         return model(letters)
     with gt.signal.context("stage0"):
-        x = model.letters(letters) + model.places(gt.arange(letters.shape[1]))
+        x = model.letters(letters) + model.positions(gt.arange(letters.shape[1]))
     for number, block in enumerate(model.blocks):
         with gt.signal.context(f"stage{min(number, workers - 1)}"):
             x = block(x)

@@ -83,13 +83,13 @@ def make_model(lib: ModuleType) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.letters = nn.Embedding(len(LETTERS), WIDTH)
-            self.places = nn.Embedding(CONTEXT, WIDTH)
+            self.positions = nn.Embedding(CONTEXT, WIDTH)
             self.blocks = nn.ModuleList([Block() for _ in range(LAYERS)])
             self.norm = nn.LayerNorm(WIDTH)
             self.head = nn.Linear(WIDTH, len(LETTERS), bias=False)
 
         def forward(self, letters: Any) -> Any:
-            x = self.letters(letters) + self.places(lib.arange(letters.shape[1]))
+            x = self.letters(letters) + self.positions(lib.arange(letters.shape[1]))
             for block in self.blocks:
                 x = block(x)
             return self.head(self.norm(x))

@@ -2,7 +2,9 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+import re
+import signal
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import hypothesis
@@ -11,13 +13,18 @@ import pytest
 import triton_viz
 from gt.client import Client
 from gt.client import session as session_module
-from gt.server.local import LocalConnection, LocalServer
-from tests.servers import Cluster, cluster, connect
+from gt.server.embedded import LocalConnection, LocalServer
+from tests.gt.helpers.servers import Cluster, cluster, connect
+from tests.moved import moved
 
 # Tests of hot paths compile, and say so; elsewhere a compiler would only take the others' time.
 os.environ.setdefault("GT_COMPILE_AFTER", "1000000")
 
-pytest.register_assert_rewrite("tests.pages")  # so that it says what was not equal
+# A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so; tests press it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+pytest.register_assert_rewrite("tests.page.helpers.pages")  # so that it says what was not equal
 
 # Elsewhere hypothesis looks for new cases every time; in CI the same commit gives the same answer.
 hypothesis.settings.register_profile("tapestry", deadline=None, derandomize="CI" in os.environ)
@@ -36,8 +43,19 @@ ON_JAX_TOO = {
 }
 
 
+THOROUGH = os.environ.get("TAPESTRY_TEST_ALL") == "1"
+"""Whether to run tests marked `thorough` too: further variants of slow tests. `make test-all` sets it."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let `pytest tests/test_nn.py::test_linear` find a file that is in a folder of tests/."""
+    config.args[:] = [moved(argument) for argument in config.args]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     def wanted(item: pytest.Item) -> bool:
+        if item.get_closest_marker("thorough") is not None and not THOROUGH:
+            return False
         callspec = getattr(item, "callspec", None)
         on_jax = callspec is not None and callspec.params.get("client") == "jax"
         return not on_jax or item.path.stem in ON_JAX_TOO
@@ -45,6 +63,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if not wanted(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if wanted(item)]
+
+
+OF_EXTRAS = ("jax", "liger_kernel", "mpmath", "playwright", "ray")
+"""Packages of extras: tests that need one which is not installed are skipped."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Skip a file that imports a package of an extra which is not installed."""
+    report = yield
+    missing = re.search(rf"No module named '({'|'.join(OF_EXTRAS)})\b", str(report.longrepr))
+    if report.failed and missing is not None:
+        report.outcome = "skipped"
+        report.longrepr = (
+            str(collector.path),
+            1,
+            f"Skipped: {missing[1]} is not installed, which is of an extra",
+        )
+    return report
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -74,6 +111,8 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         running: Cluster = request.getfixturevalue("pytorch_cluster")
         client = connect(running)
     else:
+        if request.param == "jax":
+            pytest.importorskip("jax", reason="an extra: pip install tapestry[jax]")
         client = Client(LocalConnection(LocalServer(request.param)))
     monkeypatch.setattr(session_module, "_current", client)
     yield client
@@ -120,7 +159,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each compiled call that is begun in the background from here on: whether it follows another."""
-    from gt.worker.hotpaths import Call
+    from gt.worker.compile.hotpaths import Call
 
     followed: list[bool] = []
     start = Call.start

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import pytest
 
-from tests.corpus.case import Case
+from tests.triton_viz.corpus.case import Case
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

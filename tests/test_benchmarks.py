@@ -7,7 +7,10 @@ import pytest
 
 from benchmarks import gt_collectives, tv_core
 from benchmarks.__main__ import main
+from benchmarks.ablations import MECHANISMS
 from benchmarks.harness import BENCHMARKS, Benchmark, Goal, cost_at_most, run, seconds_at_most, speed_at_least
+from tests.gt.helpers.servers import cluster, free_port
+from tests.programs import ROOT, run_python
 
 
 @pytest.mark.parametrize("columns", [80, 200])
@@ -79,3 +82,46 @@ def test_ratios_are_medians_in_the_goals_terms(monkeypatch: pytest.MonkeyPatch):
         assert result.ratio == 2.0
         assert (result.value, result.low, result.high, result.met) == (value, value, value, met)
     assert [str(g) for g in (Goal("<=", 3), seconds_at_most(0.3))] == ["<= 3x", "<= 0.3 s"]
+
+
+USE = """
+import gt
+from benchmarks.running_system import use_system
+print(use_system(port={port}))
+print(sorted(gt.debug.get_worker_stats()), (gt.ones(2) + 1).tolist())
+"""
+
+
+def test_scripts_use_the_system_that_runs_at_the_default_port():
+    with cluster(workers=2) as running:
+        said = run_python("-c", USE.format(port=running.port)).stdout.splitlines()
+    assert said == [f"the system at localhost:{running.port}", "['worker_0', 'worker_1'] [2.0, 2.0]"]
+
+
+@pytest.mark.parametrize(("workers", "why"), [(None, "none runs at localhost:"), (0, "has no workers")])
+def test_scripts_start_a_system_of_their_own_if_none_can_be_used(workers: int | None, why: str):
+    if workers is None:
+        said = run_python("-c", USE.format(port=free_port())).stdout.splitlines()
+    else:
+        with cluster(workers=workers) as running:
+            said = run_python("-c", USE.format(port=running.port)).stdout.splitlines()
+    assert said[0].startswith("a system of its own, a server and a worker, as ")
+    assert why in said[0]
+    assert said[1] == "['worker_0'] [2.0, 2.0]"
+
+
+@pytest.mark.parametrize("script", ["gt_benchmark.py", "compare.py"])
+def test_a_script_says_which_system_it_measures(script: str):
+    with cluster(workers=1, engine="pytorch") as running:
+        said = run_python(script, running.address, cwd=ROOT / "benchmarks").stdout
+    assert said.splitlines()[0].endswith(f"GT, on the system at {running.address}")
+    for job in ("matmul 1000x1000", "linear forward", "mse loss", "backward", "relu", "sigmoid", "tanh"):
+        assert job in said
+    assert script in (ROOT / "benchmarks/README.md").read_text()
+
+
+def test_each_ablation_switches_off_code_that_exists():
+    """Each in a process of its own: it replaces functions for good."""
+    program = "from benchmarks import ablations; ablations.MECHANISMS[{!r}](); print('off')"
+    for name in MECHANISMS:
+        assert run_python("-c", program.format(name)).stdout.strip() == "off"

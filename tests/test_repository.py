@@ -37,11 +37,12 @@ def python_blocks(document: Path) -> list[str]:
 
 
 def test_the_readmes_code_runs(tmp_path: Path):
-    first, training, kernel, library = python_blocks(ROOT / "README.md")
+    device, first, training, kernel, library = python_blocks(ROOT / "README.md")
     kernel = kernel.replace(
         "triton_viz.launch()", "triton_viz.launch(port=0, block=False, open_browser=False)"
     )
     for name, code, expected in (
+        ("device.py", device, "tensor(0.0"),
         ("gt_tour.py", first + training, "[ 6  8 10 12]"),
         ("kernel.py", kernel, "Load x 32\nStore out 32"),
         (
