@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if entry is None:
         known = ", ".join(commands)
         said = (
-            "which client?"
+            "name a client."
             if options.client is None
             else f"no client with a command is called {options.client!r}:"
         )

@@ -3,11 +3,11 @@
 TritonVizError
 ├── UnsupportedError   this kernel, argument or device cannot be traced; says why   (also a TypeError)
 ├── KernelError        the kernel itself raised; names kernel, program and line
-│   ├── AccessError    it touched memory that belongs to none of its arguments      (also an IndexError)
-│   ├── SanitizerError the sanitizer found something, and was told to raise
+│   ├── AccessError    it accessed memory that belongs to none of its arguments     (also an IndexError)
+│   ├── SanitizerError the sanitizer found a violation, with abort_on_error
 │   └── HardwareError  it breaks a rule of the hardware that it is written for
 ├── TraceFileError     a trace file that cannot be read                             (also a ValueError)
-└── ConfigError        an environment variable that cannot be understood            (also a ValueError)
+└── ConfigError        an environment variable with an invalid value                (also a ValueError)
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class AccessError(KernelError, IndexError):
 
 
 class SanitizerError(KernelError):
-    """The sanitizer was told to abort, and has found something wrong: `issues` says what."""
+    """A sanitizer with `abort_on_error` has found the violations in `issues`."""
 
     def __init__(self, message: str, issues: Sequence[Any] = ()):
         super().__init__(message)
@@ -53,4 +53,4 @@ class TraceFileError(TritonVizError, ValueError):
 
 
 class ConfigError(TritonVizError, ValueError):
-    """An environment variable says something that its setting cannot be."""
+    """An environment variable has a value that its setting cannot have."""

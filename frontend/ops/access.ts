@@ -4,7 +4,7 @@ import { make, plural } from "../src/dom";
 import type { Access } from "../src/types";
 import type { Renderer } from "./renderer";
 
-/** A renderer for accesses, told in these words: `reads 32 elements of x`. */
+/** A renderer for accesses, which says what they do with this verb: `reads 32 elements of x`. */
 export function accessRenderer(colour: string, verb: string, preposition: string): Renderer<Access> {
   return {
     colour,
@@ -22,7 +22,7 @@ export function accessRenderer(colour: string, verb: string, preposition: string
   };
 }
 
-// With all masked off no address is used, so the server cannot tell whose it was.
+// If all elements are masked off, no address is used, so the server does not know the tensor.
 function nameOf(op: Access): string {
   return op.tensor || "no tensor";
 }

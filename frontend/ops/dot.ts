@@ -50,7 +50,7 @@ function alongK(op: Dot, ops: Op[]): HTMLElement {
   );
 }
 
-/** Which of the dots at this place in the source this is, within the loops around the innermost. */
+/** Which of the dots at this line of source this is, within the loops around the innermost. */
 export function stepsOf(op: Op, ops: Op[]): { at: number; count: number } {
   const outer = (other: Op) => JSON.stringify(other.iterations.slice(0, -1));
   const same = ops.filter(

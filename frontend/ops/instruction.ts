@@ -1,4 +1,4 @@
-// Instruction: what an engine of a chip did, where no other op says more of it.
+// Instruction: one instruction of a chip's engine. It is in the list of ops only if no other op is part of it.
 
 import { make } from "../src/dom";
 import { formatSeconds } from "../src/format";

@@ -1,4 +1,4 @@
-// Reduce and scan: an axis combined, to one number or to a running one.
+// Reduce and scan: the elements along an axis are combined, to one number or to a running one.
 
 import { make } from "../src/dom";
 import type { Op } from "../src/types";

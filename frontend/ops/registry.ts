@@ -1,4 +1,4 @@
-// Which renderer shows which op type. A new type is one more file here, and one more line below.
+// The renderer of each op type. A new type is a file in this folder, and an import and an entry below.
 
 import type { Op } from "../src/types";
 import { atomic } from "./atomic";
@@ -11,7 +11,7 @@ import { store } from "./store";
 import { transfer } from "./transfer";
 import { unknown } from "./unknown";
 
-// Each renderer knows the payload of its own type; from here on they are all alike.
+// A renderer takes the payload of its own type, so the map must not be more precise than any op.
 const RENDERERS = new Map<string, Renderer>([
   ["Load", load as Renderer],
   ["Store", store as Renderer],

@@ -1,4 +1,4 @@
-// What the page asks of an op type. Each type answers in a file of its own; registry.ts lists them.
+// The interface of renderers. Each op type has one in a file of its own; registry.ts lists them.
 
 import type { Op } from "../src/types";
 
@@ -15,12 +15,12 @@ export interface Mark {
 export interface Renderer<T extends Op = Op> {
   /** The name in style.css of the colour for this type. */
   colour: string;
-  /** What the list of ops says next to the type. */
+  /** The text next to the type in the list of ops. */
   label(op: T): string;
   /** How many elements it touched, and how many were masked off, if it has elements. */
   counts?(op: T): [number, number];
   /** What to mark in the tensors; `ops` are all of the program's. */
   marks?(op: T, ops: Op[]): Mark[];
-  /** What stands above the tensors while the op is selected. */
+  /** The description above the tensors while the op is selected. */
   detail(op: T, ops: Op[]): globalThis.Node;
 }

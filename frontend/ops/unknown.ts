@@ -1,4 +1,4 @@
-// Any op type that the page does not know, say of a newer server: its fields as they came.
+// Any op type that has no renderer, such as one of a newer server: its fields as they are.
 
 import { make } from "../src/dom";
 import type { Renderer } from "./renderer";

@@ -1,4 +1,4 @@
-// The server's endpoints. Nothing is kept here: what is looked at is fetched.
+// The server's endpoints. Answers are not kept here.
 
 import type {
   BinaryHeader,
@@ -26,7 +26,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Which cells of a matrix to fetch: see `Window` in tiles.py. */
+/** Which cells of a matrix to fetch: see `Window` in tensor_tiles.py. */
 export interface Window {
   columns: number;
   top: number;
@@ -46,11 +46,11 @@ export interface Cells {
   high: number | null;
 }
 
-let waiting = 0;
+let pending = 0;
 
 type Fields = Record<string, string | number | number[] | undefined>;
 
-/** The server's answers, each by what it is about. */
+/** One function for each endpoint. */
 export const api = {
   launches: () => getJson<LaunchList>("launches", {}),
   program: (launch: number, program: Program, first?: number) =>
@@ -85,7 +85,7 @@ async function ask(path: string, fields: Fields, read: (response: Response) => P
     .map(([name, value]) => `${name}=${encodeURIComponent(String(value)).replaceAll("%2C", ",")}`);
   let response: Response;
   let body: unknown;
-  wait(1);
+  countPending(1);
   try {
     // A launch's data changes when its kernel runs again, so no answer is reused.
     response = await fetch(`api/${path}${query.length ? "?" : ""}${query.join("&")}`, { cache: "no-store" });
@@ -94,7 +94,7 @@ async function ask(path: string, fields: Fields, read: (response: Response) => P
     document.dispatchEvent(new Event("gone"));
     throw new ApiError("The program that served this page does not answer any more.", true);
   } finally {
-    wait(-1);
+    countPending(-1);
   }
   if (!response.ok) {
     throw new ApiError(
@@ -105,10 +105,10 @@ async function ask(path: string, fields: Fields, read: (response: Response) => P
   return body;
 }
 
-/** Says on the page how many answers it waits for: at 0 it shows all that it asked for. */
-function wait(more: number) {
-  waiting += more;
-  document.documentElement.dataset.waiting = String(waiting);
+/** Counts pending requests in the document's `data-waiting`: at 0 the page shows all that it asked for. */
+function countPending(more: number) {
+  pending += more;
+  document.documentElement.dataset.waiting = String(pending);
 }
 
 /** The first array of a binary answer: the header's length, the header, then arrays, padded to 8 bytes. */

@@ -4,7 +4,7 @@ import type { Rgb } from "./colours";
 
 const scratch = typeof document === "undefined" ? undefined : document.createElement("canvas");
 
-/** Sets a canvas to a size in the page's pixels, sharp on any screen, and gives what to draw with. */
+/** Sets a canvas to a size in CSS pixels, sharp on any screen; the result is its context. */
 export function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const ratio = devicePixelRatio;
   canvas.width = Math.max(1, Math.round(width * ratio));

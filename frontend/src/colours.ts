@@ -29,10 +29,10 @@ export function parseRgb(text: string): Rgb {
 
 /** A colour between others: at 0 the first, at 1 the last. */
 export function mix(stops: Rgb[], at: number): Rgb {
-  const place = Math.min(1, Math.max(0, at)) * (stops.length - 1);
-  const low = Math.min(Math.floor(place), stops.length - 2);
+  const position = Math.min(1, Math.max(0, at)) * (stops.length - 1);
+  const low = Math.min(Math.floor(position), stops.length - 2);
   const [from, to] = [stops[Math.max(0, low)] ?? [0, 0, 0], stops[low + 1] ?? [0, 0, 0]];
-  return from.map((part, i) => Math.round(part + ((to[i] ?? 0) - part) * (place - low))) as Rgb;
+  return from.map((part, i) => Math.round(part + ((to[i] ?? 0) - part) * (position - low))) as Rgb;
 }
 
 /** The ramp that numbers are coloured by, from low to high. */

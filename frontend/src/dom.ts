@@ -1,4 +1,4 @@
-// The little that the page needs to build elements. Text is always set as text, never as HTML.
+// Helpers that build elements. Text is always set as text, never as HTML.
 
 /** The element of index.html with this id. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
@@ -29,7 +29,7 @@ export function svg(
   return element;
 }
 
-/** A table: its columns' titles, and rows of texts or elements. A row with an action is a button to the eye. */
+/** A table: its columns' titles, and rows of texts or elements. A row with an action can be clicked. */
 export function table(
   titles: string[],
   rows: (Node | string)[][],
@@ -52,7 +52,7 @@ export function table(
   return make("table", "", make("thead", "", head), make("tbody", "", ...body));
 }
 
-/** What stands where there is nothing to show: why, and what to do. */
+/** A placeholder for an empty view: why there is nothing to show, and what to do. Code is in backquotes. */
 export function empty(why: string, next: string): HTMLElement {
   const [before, code, after] = next.split("`");
   return make(
@@ -63,7 +63,7 @@ export function empty(why: string, next: string): HTMLElement {
   );
 }
 
-/** Scrolls a list, and nothing else, as far as it takes to see one of its rows. */
+/** Scrolls a list, and none of its ancestors, until one of its rows is in view. */
 export function reveal(list: HTMLElement, row: HTMLElement) {
   const [outer, inner] = [list.getBoundingClientRect(), row.getBoundingClientRect()];
   if (inner.top < outer.top) list.scrollTop -= outer.top - inner.top;

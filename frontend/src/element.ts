@@ -1,4 +1,4 @@
-// The element that was clicked, and the histogram of the op: the panel below the ops.
+// The panel below the ops: the element that was clicked, and the histogram of the op.
 
 import { ApiError, api } from "./api";
 import { byId, empty, make, svg } from "./dom";
@@ -45,7 +45,7 @@ function reason(error: unknown): string {
 
 function card(tip: ElementTip, { data }: Scene, actions: Actions): HTMLElement {
   const close = make("button", "close", "×");
-  close.setAttribute("aria-label", "Let go of this element");
+  close.setAttribute("aria-label", "Unselect this element");
   close.onclick = () => actions.goTo({ focus: undefined });
   const value = data.launch.values ? formatNumber(tip.value) : "not kept";
   const facts = make("dl", "facts");

@@ -1,4 +1,4 @@
-// Numbers in words.
+// Numbers as text.
 
 /** `512 B`, `1.5 KiB`, `3.0 MiB`. */
 export function formatBytes(bytes: number): string {
@@ -17,7 +17,7 @@ export function formatNumber(value: number | string | boolean | null): string {
   return small ? value.toExponential(3).replace(/\.?0+e/, "e") : String(Number(value.toPrecision(6)));
 }
 
-/** `1.2k`, `3.4M`, `5T`: for axes and small places. */
+/** `1.2k`, `3.4M`, `5T`: for axes and narrow labels. */
 export function formatShort(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   const power = Math.min(5, Math.max(0, Math.floor(Math.log10(Math.abs(value) || 1) / 3)));

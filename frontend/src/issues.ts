@@ -53,7 +53,7 @@ function card(issue: IssuePayload, actions: Actions): HTMLElement {
 }
 
 function verdicts(found: IssueList, actions: Actions): HTMLElement {
-  const right = found.verdicts.filter((one) => one.verdict === "ok").length;
+  const ok = found.verdicts.filter((one) => one.verdict === "ok").length;
   const title = make(
     "h2",
     "",
@@ -61,7 +61,7 @@ function verdicts(found: IssueList, actions: Actions): HTMLElement {
     make(
       "span",
       "",
-      `${right} of ${plural(found.verdicts.length, "access")} are right`.replace("accesss", "accesses"),
+      `${ok} of ${plural(found.verdicts.length, "access")} are ok`.replace("accesss", "accesses"),
     ),
   );
   const rows = found.verdicts.map((one) => [

@@ -1,6 +1,6 @@
 // The keyboard: one table of keys. The dialog that `?` opens lists the same ones, in index.html.
 
-/** Calls the action of each key pressed, except where the key has a meaning of its own. */
+/** Calls the action of each key that is pressed, except in controls that use the key themselves. */
 export function listenKeys(actions: Record<string, () => void>) {
   document.addEventListener("keydown", (event) => {
     const target = event.target as HTMLElement;
@@ -11,7 +11,7 @@ export function listenKeys(actions: Record<string, () => void>) {
       target.closest("input:not([type=range]), select, dialog")
     )
       return;
-    // A button has a use of its own for the space bar.
+    // The space bar presses a focused button.
     if (event.key === " " && target.closest("button")) return;
     if (event.key.startsWith("Arrow") && target.closest("input")) return;
     const action = actions[event.key];

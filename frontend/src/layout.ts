@@ -26,7 +26,7 @@ export function countOf(shape: number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-/** Rows and columns of a shape: the last axis across, all others down. One axis alone wraps into rows. */
+/** Rows and columns of a shape: the last axis across, all others down. A single axis wraps into rows. */
 export function matrixOf(shape: number[]): Matrix {
   const count = countOf(shape);
   if (count === 0) return { rows: 0, cols: 0, count };
@@ -69,7 +69,7 @@ export function arrange(matrices: Matrix[], width: number, height: number, gap: 
     const tall = Math.max(100, (height - gap * (rows - 1)) / rows - caption);
     const layouts = sameScale(matrices.map((matrix) => fitMatrix(matrix, each, tall)));
     const drawn = layouts.reduce((sum, at) => sum + at.across * at.cellX * at.down * at.cellY, 0);
-    // What one has to scroll to counts for less than what is there at once.
+    // Tensors that one has to scroll to count for less.
     const needed = rows * (tall + caption) + gap * (rows - 1);
     const area = drawn * Math.min(1, (height / needed) ** 2);
     if (area > best.area) best = { columns, area, layouts };

@@ -7,7 +7,7 @@ import "./report.css";
 import "./cluster/cluster.css";
 import "./small.css";
 import { ApiError, api } from "./api";
-import { chipPanel } from "./chip/panel";
+import { chipPanel } from "./chip/memories";
 import { showCluster } from "./cluster/view";
 import { byId, make } from "./dom";
 import { showIssues } from "./issues";
@@ -23,7 +23,7 @@ import { showProfile } from "./profile";
 import { programsPanel } from "./programs";
 import { listenScheme } from "./scheme";
 import { sourcePanel } from "./source";
-import { Store } from "./store";
+import { Store } from "./state";
 import { tensorsPanel } from "./tensors";
 import type { Launch, Op, Program } from "./types";
 import { formatPlace, type Place, parsePlace, VIEWS, type ViewName } from "./url";
@@ -40,10 +40,10 @@ interface State {
   data: ProgramData | undefined;
   selected: Op | undefined;
   focus: Focus | undefined;
-  /** The program that is asked for: the next step starts there. */
-  heading: Program | undefined;
-  /** What is asked for, until it is shown. */
-  coming: Place | undefined;
+  /** The program that was requested last, until it is shown: the next step starts there. */
+  requested: Program | undefined;
+  /** What was requested last, until it is shown. */
+  pending: Place | undefined;
   /** Counts visits: an answer to an earlier one is dropped. */
   visits: number;
   /** Counts steps: an answer to an earlier one is dropped. */
@@ -58,8 +58,8 @@ const store = new Store<State>({
   data: undefined,
   selected: undefined,
   focus: undefined,
-  heading: undefined,
-  coming: undefined,
+  requested: undefined,
+  pending: undefined,
   visits: 0,
   steps: 0,
   playing: undefined,
@@ -78,12 +78,12 @@ const actions: Actions = {
     for (const panel of panels) panel.point?.(line);
   },
   goTo(place) {
-    const { data, focus, coming } = store.state;
+    const { data, focus, pending } = store.state;
     const focused = "focus" in place ? place.focus : focus;
-    // Another element of what is shown already needs no new program.
+    // Another element of the program that is shown: nothing has to be fetched.
     if (!place.program && !place.op && !place.line) {
-      // What is asked for already must not bring back what was pointed at before.
-      store.set({ focus: focused, coming: coming && { ...coming, focus: focused } });
+      // A pending request must not bring back the element that was focused before.
+      store.set({ focus: focused, pending: pending && { ...pending, focus: focused } });
       remember();
       return;
     }
@@ -112,7 +112,7 @@ store.on("selected", ({ selected }) => {
   remember();
 });
 
-/** Asks for the launches anew, and shows the place in the address. */
+/** Fetches the launches, and shows the place in the address. */
 async function start() {
   // A page with its own tape has no server: it is the cluster's view alone.
   if (window.TAPE) {
@@ -123,7 +123,7 @@ async function start() {
     const { launches, tape } = await api.launches();
     store.set({ launches, hasTape: tape });
   } catch (error) {
-    return explain(error);
+    return showError(error);
   }
   const { launches, hasTape } = store.state;
   picker.replaceChildren(
@@ -138,24 +138,24 @@ async function start() {
   const place = parsePlace(location.hash);
   if (launches.length || place.view === "cluster") return visit(place);
   if (hasTape) return visit({ view: "cluster" });
-  say(
+  showMessage(
     "No kernel was traced yet",
     'Put @triton_viz.trace("tracer") above a @triton.jit kernel, run it, then call triton_viz.launch().',
   );
 }
 
-/** Shows a place. What it leaves open is the newest launch, its first program, and the op selected before. */
+/** Shows a place. Its defaults are the newest launch, its first program, and the op selected before. */
 async function visit(place: Place, line?: number) {
   const was = store.state;
   const launch = place.launch ?? was.data?.launch.id ?? was.launches.at(-1)?.id ?? 0;
   const program: Program = place.program ?? [0, 0, 0];
-  const ticket = was.visits + 1;
+  const visitNumber = was.visits + 1;
   const wanted = place.view ?? "kernel";
-  store.set({ visits: ticket, coming: place });
+  store.set({ visits: visitNumber, pending: place });
   if (wanted === "cluster") {
-    turnTo("cluster");
+    showView("cluster");
     document.title = "Cluster · Triton-Viz";
-    return showCluster(was.hasTape).catch(explain);
+    return showCluster(was.hasTape).catch(showError);
   }
   let fetched: ProgramData;
   try {
@@ -164,22 +164,22 @@ async function visit(place: Place, line?: number) {
       if (!(await more(fetched))) break;
     }
   } catch (error) {
-    if (ticket !== store.state.visits) return;
-    store.set({ heading: undefined, coming: undefined });
-    return explain(error);
+    if (visitNumber !== store.state.visits) return;
+    store.set({ requested: undefined, pending: undefined });
+    return showError(error);
   }
-  // A user who steps quickly asks for the next program before this one came.
-  const { visits, coming, data, selected } = store.state;
-  if (ticket !== visits) return;
+  // A user who steps quickly requests the next program before this one has arrived.
+  const { visits, pending, data, selected } = store.state;
+  if (visitNumber !== visits) return;
   const same = data?.launch.id === launch;
   const before = same && selected ? data.visualization_data.indexOf(selected) : 0;
   if (!same) pause();
   picker.value = String(launch);
   document.title = `${fetched.launch.kernel} · Triton-Viz`;
-  turnTo(wanted);
-  // An element may have been pointed at since this was asked for.
-  const focus = coming === undefined ? place.focus : coming.focus;
-  store.set({ heading: undefined, coming: undefined, data: fetched, focus });
+  showView(wanted);
+  // Another element may have been focused since this was requested.
+  const focus = pending === undefined ? place.focus : pending.focus;
+  store.set({ requested: undefined, pending: undefined, data: fetched, focus });
   const ops = fetched.visualization_data;
   const asked =
     ops.find((op) => op.uuid === place.op) ?? (line ? ops.find((op) => op.line === line) : undefined);
@@ -189,14 +189,14 @@ async function visit(place: Place, line?: number) {
     if (wanted === "profile") await showProfile(fetched, actions);
     if (wanted === "issues") await showIssues(fetched.launch, actions);
   } catch (error) {
-    if (ticket === store.state.visits) explain(error);
+    if (visitNumber === store.state.visits) showError(error);
   }
 }
 
 /** Fetches the next ops of a program that has more than one answer holds; false if there are none. */
 const more = pager((of, first) => api.program(of.launch.id, of.program, first));
 
-function turnTo(name: ViewName) {
+function showView(name: ViewName) {
   store.set({ view: name });
   byId("message").hidden = true;
   for (const each of VIEWS) {
@@ -207,11 +207,11 @@ function turnTo(name: ViewName) {
   document.body.dataset.view = name;
 }
 
-/** Writes what is looked at into the address. */
+/** Writes the view, program, op and element that are shown into the address. */
 function remember() {
   const { data, view, selected, focus } = store.state;
   if (!data || view === "cluster") return;
-  // Back leads to the launch or view seen before; single steps would only be in its way.
+  // The back button leads to the launch or view before, not to single steps.
   const was = parsePlace(location.hash);
   const hash = formatPlace({
     view,
@@ -225,15 +225,19 @@ function remember() {
   history[moved ? "pushState" : "replaceState"](null, "", hash);
 }
 
-function explain(error: unknown) {
+function showError(error: unknown) {
   if (!(error instanceof ApiError)) throw error;
   pause();
-  if (error.gone) return say("The server is gone", `${error.message} Start it again, then try again here.`);
-  if (store.state.view === "cluster") return say("The cluster cannot be shown", error.message);
-  say("There is nothing at this address", `${error.message} Another launch may be in the list above.`);
+  if (error.gone)
+    return showMessage("The server is gone", `${error.message} Start it again, then try again here.`);
+  if (store.state.view === "cluster") return showMessage("The cluster cannot be shown", error.message);
+  showMessage(
+    "There is nothing at this address",
+    `${error.message} Another launch may be in the list above.`,
+  );
 }
 
-function say(title: string, text: string) {
+function showMessage(title: string, text: string) {
   for (const each of VIEWS) byId(`view-${each}`).hidden = true;
   byId("message").hidden = false;
   byId("message-title").textContent = title;
@@ -241,14 +245,14 @@ function say(title: string, text: string) {
 }
 
 function stepProgram(by: number) {
-  const { data, heading } = store.state;
+  const { data, requested } = store.state;
   if (!data) return;
-  // Keys come faster than programs: a step starts where the last one leads.
-  const position = positionOf(data.launch.grid, heading ?? data.program) + by;
+  // Keys come faster than answers: a step starts at the program that was requested last.
+  const position = positionOf(data.launch.grid, requested ?? data.program) + by;
   if (position < 0 || position >= countOf(data.launch.grid)) return;
   const to = programAt(data.launch.grid, position);
   actions.chooseProgram(to);
-  store.set({ heading: to });
+  store.set({ requested: to });
 }
 
 /** Selects an op by its number, and fetches it first if it must. */
@@ -261,10 +265,10 @@ async function stepTo(number: number | undefined) {
     try {
       if (!(await more(asked))) return;
     } catch (error) {
-      return explain(error);
+      return showError(error);
     }
   }
-  // Where the last key or click leads counts, not which answer comes last.
+  // The last key or click decides, not the answer that arrives last.
   const { data, steps } = store.state;
   if (asked === data && step === steps) store.set({ selected: asked.visualization_data[number] });
 }

@@ -8,7 +8,7 @@ import { countOf, fitMatrix, indexOf, type Layout, matrixOf } from "./layout";
 import type { Launch, Program } from "./types";
 import { elementAt, sizeOf, WHOLE, windowOf } from "./viewport";
 
-/** What a map can be coloured by, in the server's words and in the reader's. */
+/** What a map can be coloured by: the server's name of the metric, and its label. */
 export const METRICS: [string, string][] = [
   ["bytes", "bytes moved"],
   ["loaded", "bytes loaded"],
@@ -29,7 +29,7 @@ export function positionOf(grid: Program, [x, y, z]: Program): number {
   return x + grid[0] * (y + grid[1] * z);
 }
 
-/** The grid as rows and columns: x across, y down, and one z below the other. One axis alone wraps. */
+/** The grid as rows and columns: x across, y down, and one z below the other. A single axis wraps into rows. */
 export function gridShape(grid: Program): number[] {
   const longer = grid.filter((size) => size > 1);
   return longer.length < 2 ? [countOf(grid)] : [grid[1] * grid[2], grid[0]];
@@ -40,7 +40,7 @@ export function formatMetric(metric: string, number: number): string {
   return ["bytes", "loaded", "stored"].includes(metric) ? formatBytes(number) : formatShort(number);
 }
 
-/** A map on a canvas: `show` draws a launch, `mark` a program; `choose` is told what is clicked. */
+/** A map on a canvas: `show` draws a launch and marks a program; `choose` is called with a program that is clicked. */
 export function programMap(
   canvas: HTMLCanvasElement,
   room: () => [number, number],
@@ -52,7 +52,7 @@ export function programMap(
   let cells: Cells | undefined;
   let current: Program = [0, 0, 0];
   let metric = "bytes";
-  let ticket = 0;
+  let requests = 0;
 
   const paint = () => {
     if (!launch || !layout) return;
@@ -96,12 +96,12 @@ export function programMap(
   };
   const fetchCells = async () => {
     if (!launch || !layout) return;
-    const mine = ++ticket;
+    const request = ++requests;
     // The map can be clicked without its colours; a server that is gone is reported elsewhere.
     const found = await api
       .programs(launch.id, metric, windowOf(layout, WHOLE).window)
       .catch(() => undefined);
-    if (mine !== ticket || !found) return;
+    if (request !== requests || !found) return;
     cells = found;
     legend(formatMetric(metric, found.low ?? 0), formatMetric(metric, found.high ?? 0));
     paint();
@@ -138,7 +138,7 @@ export function programMap(
     choose(to);
   };
   return {
-    /** Draws a launch; its numbers are fetched if they are not here. */
+    /** Draws a launch; fetches its numbers if they are another launch's or another metric's. */
     show(fresh: Launch, program: Program, by: string) {
       const same = launch?.id === fresh.id && metric === by && cells;
       [launch, current, metric] = [fresh, program, by];

@@ -1,5 +1,5 @@
-// The ops of the program, a loop's iterations folded into one; above the tensors the selected op in words, and
-// the buttons that step through time.
+// The list of the program's ops, in which one iteration of each loop is shown; and above the tensors the
+// description of the selected op, with the buttons that step through the ops.
 
 import { rendererOf } from "../ops/registry";
 import { byId, make } from "./dom";
@@ -15,7 +15,7 @@ export function opsPanel(actions: Actions): Panel {
   let data: ProgramData | undefined;
   let ops: Op[] = [];
   let tree: Node[] = [];
-  let grown = 0; // how many ops the tree holds: later ones are appended to the same array
+  let inTree = 0; // how many ops the tree holds: later ones are appended to the same array
   let number = -1;
   let rows: Row[] = [];
   let drawn: [number, number] = [-1, -1]; // which rows are in the document
@@ -86,7 +86,7 @@ export function opsPanel(actions: Actions): Panel {
     drawn = [-1, -1];
     const at = rows.findIndex((row) => "op" in row && row.op === number);
     draw();
-    // All rows are equally high: the page's font says how high.
+    // All rows have one height, which depends on the page's font.
     const first = list.querySelector<HTMLElement>("li:not(.space, .none)");
     height = first?.getBoundingClientRect().height || height;
     if (at >= 0 && list.clientHeight) {
@@ -98,18 +98,18 @@ export function opsPanel(actions: Actions): Panel {
     }
   };
   list.onscroll = draw;
-  // It was hidden, or the window has another size.
+  // When it becomes visible, or the window's size changes.
   new ResizeObserver(draw).observe(list);
   return {
     show(fresh) {
       data = fresh;
       ops = data.visualization_data;
       tree = treeOf(ops);
-      grown = ops.length;
+      inTree = ops.length;
       number = -1;
     },
     select(op) {
-      if (data && ops.length !== grown) this.show(data);
+      if (data && ops.length !== inTree) this.show(data);
       number = op ? ops.indexOf(op) : -1;
       redraw();
       const total = data?.total ?? ops.length;
@@ -128,7 +128,7 @@ export function opsPanel(actions: Actions): Panel {
   };
 }
 
-/** Where in its loops an op is: `line 27: iteration 2 of 3`. */
+/** The iterations that an op is in: `line 27: iteration 2 of 3`. */
 function loopsOf(op: Op, ops: Op[]): HTMLElement {
   const loops = op.iterations.map(([line, index], depth) => {
     const same = ops.filter((other) =>
@@ -145,7 +145,7 @@ function loopsOf(op: Op, ops: Op[]): HTMLElement {
   return make("span", "loops", ...engineOf(op), ...loops);
 }
 
-/** Which instruction of which engine an op is part of, on a chip that has engines. */
+/** The instruction and the engine that an op is part of, on a chip that has engines. */
 function engineOf(op: Op): HTMLElement[] {
   const { instruction, engine, time } = op.fields;
   return engine ? [make("span", "loop-at", `${time}: ${instruction} on the ${engine} engine`)] : [];

@@ -6,8 +6,8 @@ import type { ProgramData } from "./payloads";
 export type Fetch = (of: ProgramData, first: number) => Promise<ProgramData>;
 
 /**
- * A function that appends the next ops to a program, and says whether there were any. Keys come faster than
- * answers: a caller that asks while an answer is on its way waits for that one.
+ * A function that appends the next ops to a program; true if there were any. Keys come faster than answers: a
+ * call while an answer is on its way waits for that one.
  */
 export function pager(fetch: Fetch): (of: ProgramData) => Promise<boolean> {
   const pending = new WeakMap<ProgramData, Promise<boolean>>();

@@ -1,4 +1,4 @@
-// What a panel of the page is, and what it may ask for.
+// The interface of the page's panels, and the actions that they may call.
 
 import type { ProgramData } from "./payloads";
 import type { Op, Program } from "./types";

@@ -220,7 +220,7 @@ export interface ElementTip {
   touched_by: Toucher[];
 }
 
-/** Something wrong, in one program that shows it. */
+/** A violation, with one program that shows it. */
 export interface IssuePayload {
   kind: string;
   verdict: string;
@@ -246,7 +246,7 @@ export interface VerdictPayload {
   proof: string;
 }
 
-/** All issues of a launch, and what was found to be right. */
+/** All issues of a launch, and the verdicts of accesses without one. */
 export interface IssueList {
   issues: IssuePayload[];
   verdicts: VerdictPayload[];
@@ -331,7 +331,7 @@ export interface Balance {
   lightest: [number, number, number];
 }
 
-/** How atomics of a tensor meet at one element. */
+/** How often atomics of a tensor update one element. */
 export interface Contention {
   tensor: string;
   updates: number;
@@ -359,7 +359,7 @@ export interface Roofline {
 export interface CompiledLine {
   file: string;
   line: number;
-  ptx: string[];
+  instructions: string[];
   ttgir: string[];
   widths: number[];
 }

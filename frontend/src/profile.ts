@@ -7,10 +7,6 @@ import { METRICS, programMap } from "./map";
 import type { Actions } from "./panel";
 import type { ChipReport, KernelReport, Profile, ProgramData, Traffic } from "./payloads";
 import { roofline } from "./roofline";
-import type { Program } from "./types";
-
-let choose: (program: Program) => void = () => undefined;
-let map: ReturnType<typeof programMap> | undefined;
 
 /** Shows the profile of a launch. */
 export async function showProfile(data: ProgramData, actions: Actions) {
@@ -19,15 +15,16 @@ export async function showProfile(data: ProgramData, actions: Actions) {
   const [{ analysis }, profile] = await Promise.all([api.traffic(launch.id), api.profile(launch.id)]);
   const report = profile.report;
   const facts = report ? summary(report, profile.chip) : profile.chip ? [] : [notProfiled()];
+  const heat = heatPanel(data, actions);
   byId("profile-summary").replaceChildren(...facts);
   byId("profile-parts").replaceChildren(
     ...(report ? [roofPanel(profile), findings(report, actions)] : []),
     ...(profile.chip ? chipPanels(profile.chip) : []),
-    heatPanel(data, actions),
+    heat.panel,
     ...(report ? [sites(report, actions), tensors(report)] : []),
     traffic(analysis),
   );
-  drawHeat(data);
+  heat.draw();
   byId("profile-parts").dataset.launch = String(launch.id);
 }
 
@@ -97,8 +94,8 @@ function findings(report: KernelReport, actions: Actions): HTMLElement {
   return panel("What to change", plural(cards.length, "finding"), ...(cards.length ? cards : [nothing]));
 }
 
-function heatPanel(data: ProgramData, actions: Actions): HTMLElement {
-  choose = (program) => actions.goTo({ program });
+/** The heat map of all programs. It can be drawn once it is in the document. */
+function heatPanel(data: ProgramData, actions: Actions): { panel: HTMLElement; draw: () => void } {
   const metric = make("select");
   metric.id = "heat-metric";
   metric.setAttribute("aria-label", "Colour the heat map by");
@@ -116,22 +113,18 @@ function heatPanel(data: ProgramData, actions: Actions): HTMLElement {
   const [low, high] = [make("span"), make("span")];
   const scale = make("div", "scale", low, make("i", "ramp-bar"), high);
   const part = panel("Heat map", "of all programs", make("div", "tools", metric, scale), canvas);
-  map = programMap(
+  const map = programMap(
     canvas,
     () => [Math.max(100, (canvas.parentElement?.clientWidth ?? 300) - 4), 260],
-    (program) => choose(program),
+    (program) => actions.goTo({ program }),
     (least, most) => {
       low.textContent = least;
       high.textContent = most;
     },
   );
-  metric.onchange = () => drawHeat(data);
-  return part;
-}
-
-function drawHeat(data: ProgramData) {
-  const metric = byId<HTMLSelectElement>("heat-metric");
-  map?.show(data.launch, data.program, metric.value);
+  const draw = () => map.show(data.launch, data.program, metric.value);
+  metric.onchange = draw;
+  return { panel: part, draw };
 }
 
 function sites(report: KernelReport, actions: Actions): HTMLElement {

@@ -1,4 +1,4 @@
-// Choosing a program of the grid: by number, by slider, or on a map of all of them.
+// Chooses a program of the grid: by index, by slider, or on a map of all programs.
 
 import { byId, make } from "./dom";
 import { countOf } from "./layout";
@@ -18,7 +18,7 @@ export function programsPanel(actions: Actions): Panel {
     slider: byId<HTMLInputElement>(`slide-${axis}`),
   }));
   let data: ProgramData | undefined;
-  // Where the reader is heading: what was chosen last may still be on its way.
+  // The program that was chosen last, whose data may not have arrived yet.
   let at: Program = [0, 0, 0];
   const go = (program: Program) => {
     at = program;

@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until the reader says otherwise.
+// Light or dark: the system's choice, unless the user chooses.
 
 import { byId } from "./dom";
 
@@ -6,7 +6,7 @@ const KEY = "triton-viz scheme";
 const ORDER = ["auto", "light", "dark"] as const;
 const SIGNS = { auto: "◐", light: "☀", dark: "☾" };
 
-/** Lets the button in the header choose, and remembers it. */
+/** Lets the button in the header choose the scheme, and stores the choice in the browser. */
 export function listenScheme() {
   let chosen: (typeof ORDER)[number] = ORDER.find((name) => name === recall()) ?? "auto";
   const apply = () => {

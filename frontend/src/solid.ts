@@ -28,7 +28,7 @@ export interface Sheet {
 
 const [MOST_ACROSS, MOST_DEEP] = [96, 16];
 const [SMALLEST, LONGEST] = [260, 3];
-const [PLAIN, FIRM] = [70, 255];
+const [TRANSLUCENT, OPAQUE] = [70, 255];
 const FIRST: Turn = { yaw: -0.6, pitch: 0.75 };
 
 /** The turn after a drag; never edge-on, never from below. */
@@ -62,7 +62,7 @@ export function under({ a, b, c, d, e, f }: Sheet, x: number, y: number): [numbe
   return [(d * (x - e) - c * (y - f)) / size, (a * (y - f) - b * (x - e)) / size];
 }
 
-/** One tensor in space: keeps what it fetched, so that turning it asks for nothing. */
+/** One tensor in three dimensions. It keeps what it fetched, so that turning it fetches nothing. */
 export class Solid {
   private turn = FIRST;
   private zoom = 1;
@@ -81,7 +81,7 @@ export class Solid {
 
   constructor(canvas: HTMLCanvasElement, tensor: Tensor, layout: Layout) {
     [this.canvas, this.tensor] = [canvas, tensor];
-    // A vector is shown as its rows: a hairline in space would be no use.
+    // A vector is shown as rows: one line of cells could hardly be seen.
     this.axes = tensor.shape.length > 1 ? axesOf(tensor.shape) : [1, layout.rows, layout.cols];
     const [deep, rows, cols] = this.axes;
     this.slices = Math.min(deep, MOST_DEEP);
@@ -90,7 +90,7 @@ export class Solid {
     this.size = [Math.max(wide, SMALLEST), Math.max(tall, SMALLEST * 0.75)];
   }
 
-  /** Fetches what a scene needs and is not here, and draws it. */
+  /** Fetches what a scene needs, unless it was fetched already, and draws it. */
   async draw(scene: Scene) {
     const mark = scene.marks.find((one) => one.tensor === this.tensor.name);
     const layers = { op: "marks", values: "values", all: "coverage" };
@@ -126,7 +126,7 @@ export class Solid {
     this.paint();
   }
 
-  /** Goes nearer to a point of the screen, or away from it. */
+  /** Zooms in or out, with a point of the screen staying where it is. */
   zoomAt(x: number, y: number, factor: number) {
     const next = Math.min(20, Math.max(1, this.zoom * factor));
     const by = next / this.zoom;
@@ -136,7 +136,7 @@ export class Solid {
     this.paint();
   }
 
-  /** As it was at first. */
+  /** Goes back to the first turn, zoom and position. */
   reset() {
     [this.turn, this.zoom, this.shift] = [FIRST, 1, [0, 0]];
   }
@@ -162,14 +162,14 @@ export class Solid {
     return Math.floor((slice * this.axes[0]) / this.slices);
   }
 
-  /** Draws what is here; without asking for anything. */
+  /** Draws what was fetched. */
   paint() {
     const { scene, planes, slices, turn } = this;
     if (!scene || !planes.length) return;
     const [, rows, cols] = this.axes;
     const [width, height] = this.size;
     const context = prepare(this.canvas, width, height);
-    // A sheet that is very long is drawn shorter: it has to be seen.
+    // A very long sheet is drawn shorter, or its other axis would be too thin to see.
     const longest = Math.max(rows, cols);
     const [unitX, unitY] = [
       Math.max(cols, longest / LONGEST) / cols,
@@ -177,17 +177,17 @@ export class Solid {
     ];
     const [wide, tall] = [cols * unitX, rows * unitY];
     const apart = slices > 1 ? (1.1 * longest) / slices : 0;
-    const place = (x: number, y: number, z: number) =>
+    const projected = (x: number, y: number, z: number) =>
       project([x * unitX - wide / 2, y * unitY - tall / 2, (z - (slices - 1) / 2) * apart], turn);
     const corners = [0, cols].flatMap((x) =>
-      [0, rows].flatMap((y) => [0, slices - 1].map((z) => place(x, y, z))),
+      [0, rows].flatMap((y) => [0, slices - 1].map((z) => projected(x, y, z))),
     );
     const reach = (axis: 0 | 1) => Math.max(...corners.map((corner) => Math.abs(corner[axis])));
     const fit = Math.min((width / 2 - 34) / reach(0), (height / 2 - 22) / reach(1));
     const scale = fit * this.zoom;
     const [left, top] = [width / 2 + this.shift[0], height / 2 + this.shift[1]];
     const screen = (x: number, y: number, z: number): [number, number] => {
-      const [px, py] = place(x, y, z);
+      const [px, py] = projected(x, y, z);
       return [left + px * scale, top + py * scale];
     };
     this.sheets = planes.map((_, z) => {
@@ -221,9 +221,9 @@ export class Solid {
     [scratch.width, scratch.height] = [plane.across, plane.down];
     const pixels = new Uint8ClampedArray(4 * plane.across * plane.down);
     for (let cell = 0; cell < plane.across * plane.down; cell++) {
-      const [shade, firm] = of(cell);
+      const [shade, opacity] = of(cell);
       pixels.set(shade, 4 * cell);
-      pixels[4 * cell + 3] = firm;
+      pixels[4 * cell + 3] = opacity;
     }
     scratch.getContext("2d")?.putImageData(new ImageData(pixels, plane.across, plane.down), 0, 0);
     context.save();
@@ -266,11 +266,11 @@ export class Solid {
   }
 }
 
-/** The colour of each cell of each sheet, and how firm it is: what is nothing special is let through. */
+/** The colour and the opacity of each cell of each sheet: cells without a mark are translucent. */
 function painter(scene: Scene, own: string, planes: Cells[]): (slice: number, cell: number) => [Rgb, number] {
-  const plain: [Rgb, number] = [rgb("--cell"), PLAIN];
+  const plain: [Rgb, number] = [rgb("--cell"), TRANSLUCENT];
   if (scene.mode === "op") {
-    const palette: [Rgb, number][] = [plain, ...["--tint", "--masked", own].map(firm)];
+    const palette: [Rgb, number][] = [plain, ...["--tint", "--masked", own].map(opaque)];
     return (slice, cell) => palette[planes[slice]?.numbers[cell] ?? 0] ?? plain;
   }
   const [stops, low, high] = [ramp(), planes[0]?.low ?? 0, planes[0]?.high ?? 0];
@@ -278,10 +278,10 @@ function painter(scene: Scene, own: string, planes: Cells[]): (slice: number, ce
   return (slice, cell) => {
     const number = planes[slice]?.numbers[cell];
     if (number === undefined || Number.isNaN(number) || (counted && !number)) return plain;
-    return [mix(stops, share(number, counted ? 0 : low, high)), FIRM];
+    return [mix(stops, share(number, counted ? 0 : low, high)), OPAQUE];
   };
 }
 
-function firm(name: string): [Rgb, number] {
-  return [rgb(name), FIRM];
+function opaque(name: string): [Rgb, number] {
+  return [rgb(name), OPAQUE];
 }

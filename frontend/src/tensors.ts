@@ -1,4 +1,4 @@
-// Every tensor argument as a grid of its elements. What they show is the mode's: what the selected op and its
+// Every tensor argument as a grid of its elements. The mode decides what they show: what the selected op and its
 // program touched, the values, or how often all programs touched each element.
 
 import { rendererOf } from "../ops/registry";
@@ -136,7 +136,7 @@ export function tensorsPanel(actions: Actions): Panel & { focus(focus: Focus | u
   };
 }
 
-/** The legend of a mode: what each colour says. */
+/** The legend of a mode: what each colour means. */
 function legend({ mode, marks, op }: Scene) {
   const entries: [string, string][] = [];
   if (mode === "op") {

@@ -1,4 +1,4 @@
-// One tensor on its canvas: fetches the cells it shows, draws them, zooms, pans and says what is under the pointer.
+// One tensor on its canvas: fetches its cells, draws them, zooms, pans and describes the element under the pointer.
 
 import { api, type Cells } from "./api";
 import { drawCells, prepare } from "./cells";
@@ -31,7 +31,7 @@ export class TensorView {
   private scene: Scene | undefined;
   private cells: Cells | undefined;
   private marks: Cells | undefined;
-  private ticket = 0;
+  private requests = 0;
   private hovering = 0;
   readonly tensor: Tensor;
   private readonly layout: Layout;
@@ -51,7 +51,7 @@ export class TensorView {
     this.solid = new Solid(this.canvas, tensor, layout);
     this.figure = make("figure", "", caption, this.canvas);
     this.canvas.dataset.tensor = tensor.name;
-    // As large as it will be: what comes later must not push the rest of the page about.
+    // At its final size, so that nothing moves when the cells arrive.
     prepare(this.canvas, ...sizeOf(layout));
     this.canvas.setAttribute("role", "img");
     this.listen(choose);
@@ -73,16 +73,16 @@ export class TensorView {
     this.view = centre(this.layout, element);
   }
 
-  /** Draws what is here once more, in the colours of now. */
+  /** Draws the fetched cells again, in the colours of the present scheme. */
   repaint() {
     if (this.scene?.solid) this.solid.paint();
     else this.paint();
   }
 
-  /** Fetches what a scene needs, and draws it. Later calls win; until then it does not count as drawn. */
+  /** Fetches what a scene needs, and draws it. The last call wins; until then `data-drawn` is not set. */
   async draw(scene: Scene) {
     this.scene = scene;
-    const mine = ++this.ticket;
+    const request = ++this.requests;
     delete this.canvas.dataset.drawn;
     if (!this.layout.count) return this.finish(scene);
     const { launch, program } = scene.data;
@@ -94,11 +94,11 @@ export class TensorView {
     if (scene.mode === "values") wanted.push(tile({ layer: "values", op: scene.op?.uuid }));
     if (scene.mode === "all") wanted.push(tile({ layer: "coverage", kind: scene.kind }));
     const [marks, cells] = await Promise.all(wanted);
-    if (mine !== this.ticket) return;
+    if (request !== this.requests) return;
     [this.marks, this.cells] = [marks, cells];
     if (scene.solid) await this.solid.draw(scene);
     else this.paint();
-    if (mine === this.ticket) this.finish(scene);
+    if (request === this.requests) this.finish(scene);
   }
 
   private finish(scene: Scene) {
@@ -252,12 +252,12 @@ export class TensorView {
 
   private look(view: Viewport) {
     this.view = view;
-    // What is drawn already moves at once; what is missing follows.
+    // The cells that are here move at once; missing ones follow.
     this.paint();
     if (this.scene) this.draw(this.scene).catch(() => undefined);
   }
 
-  /** Says at once what is under the pointer, and once it stands still also where that is and what it holds. */
+  /** Describes the element under the pointer at once; when the pointer rests, also its address and value. */
   private hover(event: MouseEvent) {
     const { scene, layout, tensor } = this;
     const tip = byId("tip");
@@ -272,17 +272,17 @@ export class TensorView {
     const bin = window.bin_x * window.bin_y;
     const more = bin > 1 && !scene.solid ? ` and up to ${bin - 1} next to it` : "";
     const where = `${tensor.name}[${indexOf(tensor.shape, element).join(", ")}]${more}`;
-    const place = (text: string) => {
+    const showTip = (text: string) => {
       tip.hidden = false;
       tip.textContent = text;
       const right = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
       const below = Math.min(event.clientY + 18, innerHeight - tip.offsetHeight - 8);
       tip.style.transform = `translate(${right}px, ${below}px)`;
     };
-    // In space only one layer is there: of values, it does not say who touched them.
-    const silent = scene.solid && scene.mode === "values";
-    const what = silent ? "" : `: ${scene.mode === "all" ? times(number) : WORDS[number]}`;
-    place(`${where}${what}`);
+    // In 3D only one layer is drawn: with values, it does not show the programs that touched them.
+    const unknown = scene.solid && scene.mode === "values";
+    const what = unknown ? "" : `: ${scene.mode === "all" ? times(number) : WORDS[number]}`;
+    showTip(`${where}${what}`);
     const { launch, program } = scene.data;
     setTimeout(async () => {
       if (mine !== this.hovering) return;
@@ -291,7 +291,7 @@ export class TensorView {
         .catch(() => undefined);
       if (!tipped || mine !== this.hovering) return;
       const value = launch.values ? `, value ${formatNumber(tipped.value)}` : "";
-      place(`${where}${what} · address ${tipped.address}${value}`);
+      showTip(`${where}${what} · address ${tipped.address}${value}`);
     }, STILL);
   }
 }

@@ -1,4 +1,4 @@
-// The address holds what is looked at, so that a link or a bookmark leads back to it.
+// The address names what the page shows, so that a link or a bookmark leads back to it.
 
 import type { Focus } from "./panel";
 import type { Program } from "./types";
@@ -6,7 +6,7 @@ import type { Program } from "./types";
 export const VIEWS = ["kernel", "profile", "issues", "cluster"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
-/** A view, a launch, a program, an op and an element; what is missing is for the page to choose. */
+/** A view, a launch, a program, an op and an element; each may be missing, and has a default then. */
 export interface Place {
   view?: ViewName;
   launch?: number;
@@ -15,7 +15,7 @@ export interface Place {
   focus?: Focus;
 }
 
-/** Reads `#launch=0&program=2,3,0&op=0-1-2.3.0`. What it cannot read it leaves out. */
+/** Parses `#launch=0&program=2,3,0&op=0-1-2.3.0`. Invalid parts are left out. */
 export function parsePlace(hash: string): Place {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
   const place: Place = {};

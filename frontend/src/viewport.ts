@@ -89,7 +89,7 @@ function clamp(layout: Layout, view: Viewport): Viewport {
   };
 }
 
-/** The element under a point of the canvas; undefined beside the tensor. */
+/** The element under a point of the canvas; undefined outside of the tensor. */
 export function elementAt(layout: Layout, view: Viewport, x: number, y: number): number | undefined {
   const [scaleX, scaleY] = scaleOf(layout, view.zoom);
   const [col, row] = [Math.floor(view.left + x / scaleX), Math.floor(view.top + y / scaleY)];

@@ -1,4 +1,4 @@
-// Each op type has its renderer, and a type that nobody knows is shown all the same.
+// Each op type has its renderer, and an unknown type is shown, too.
 
 import { describe, expect, it } from "vitest";
 import { atomic } from "../ops/atomic";

@@ -1,6 +1,7 @@
 // GT's log as text becomes spans, shares, hot paths and places of tensors.
 
 import { describe, expect, it } from "vitest";
+import { matcher, moduleRows } from "../src/cluster/modules";
 import { collectivesOf, hotRunsOf } from "../src/cluster/summary";
 import { endOf, hotPaths, readLine, readTape, shardsOf } from "../src/cluster/tape";
 import { formatTick, moveRange, ticksOf, wholeOf, zoomRange } from "../src/cluster/timeline";
@@ -200,5 +201,55 @@ describe("the timeline's range", () => {
     expect(formatTick(0.2815, [0.2814, 0.2815, 0.2816])).toBe("281.5 ms");
     expect(formatTick(2.5, [2, 2.5])).toBe("2.5 s");
     expect(ticksOf({ from: 0, to: 1 }, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1].map((t) => expect.closeTo(t)));
+  });
+});
+
+describe("modules", () => {
+  const op = (number: number, rest: string) =>
+    `1.${number}00s | #000${number} | WORKER_SEND | WORKER w0 | WorkerOp | 9B | result=c1_${number} op=aten::mm ${rest}
+1.${number + 1}00s | #0009 | WORKER_RECV | WORKER w0 | WorkerOp | 0B | result=c1_${number} success=True`;
+  const tape = readTape(
+    [
+      op(1, "left=c1_0 right=c1_0 module=model.layers.0.q_proj at=/my files/train.py:3"),
+      op(2, "input=c1_1 module=model.layers.0.q_proj phase=backward at=/my files/train.py:4"),
+      op(3, "input=c1_1 module=model.layers.1 phase=recompute at=/my files/train.py:4"),
+      op(4, "input=c1_1 module=AdamW.step at=/my files/train.py:5"),
+      op(5, "input=c1_1"),
+    ].join("\n"),
+  );
+  const rows = (name: string, most?: number) =>
+    moduleRows(tape.spans.filter(matcher(name, tape.spans)), most).map((row) => [
+      row.depth,
+      row.name,
+      row.instructions,
+      Number(row.forward.toFixed(3)),
+      Number(row.backward.toFixed(3)),
+    ]);
+
+  it("and lines are read from an op's details", () => {
+    expect(tape.spans.map((span) => [span.module, span.phase, span.line]).slice(1)).toEqual([
+      ["model.layers.0.q_proj", "backward", "/my files/train.py:4"],
+      ["model.layers.1", "recompute", "/my files/train.py:4"],
+      ["AdamW.step", "", "/my files/train.py:5"],
+      ["", "", ""],
+    ]);
+  });
+
+  it("are a tree, the slowest first; what has one part only is joined with it", () => {
+    expect(rows("")).toEqual([
+      [0, "model.layers", 3, 0.1, 0.2],
+      [1, "0.q_proj", 2, 0.1, 0.1],
+      [1, "1", 1, 0, 0.1],
+      [0, "AdamW.step", 1, 0.1, 0],
+      [0, "(no module)", 1, 0.1, 0],
+    ]);
+    expect(rows("", 4).map(([, name]) => name)).toEqual(["model.layers", "AdamW.step", "(no module)"]);
+  });
+
+  it("are found by a part of their path, or by its beginning", () => {
+    expect(rows("layers.1")).toEqual([[0, "model.layers.1", 1, 0, 0.1]]);
+    expect(rows("q_pr")).toEqual([[0, "model.layers.0.q_proj", 2, 0.1, 0.1]]);
+    expect(rows("(no module)")).toEqual([[0, "(no module)", 1, 0.1, 0]]);
+    expect(rows("proj")).toEqual([]);
   });
 });

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from tests.gt.helpers.servers import Process
 from tests.page.helpers.browser import Visit
 from tests.page.helpers.pages import browser, seen
-from tests.programs import ROOT, run_python
+from tests.programs import ROOT, TIMEOUT, run_python
 
 __all__ = ["browser", "seen"]  # fixtures
 PAGE = (ROOT / "docs" / "adding-a-visualization.md").read_text()
@@ -52,14 +52,14 @@ def built(tmp_path: Path) -> Path:
     tools = [["typescript/bin/tsc", "--noEmit"], ["vite/bin/vite.js", "build", "--logLevel", "warn"]]
     for script, *arguments in tools:
         command = ["node", str(NODE / script), *arguments]
-        subprocess.run(command, cwd=frontend, env={**os.environ, "PATH": path}, check=True, timeout=120)
+        subprocess.run(command, cwd=frontend, env={**os.environ, "PATH": path}, check=True, timeout=TIMEOUT)
     return tmp_path / "tree" / "triton_viz" / "static"
 
 
 def test_the_payload_is_what_the_document_says(folder: Path):
     environment = {"PYTHONPATH": f"{ROOT}:{folder}"}
-    printed = run_python("look.py", cwd=folder, environment=environment).stdout.splitlines()
-    assert printed == re.findall(r"^print\(.*\)  # (.*)$", PYTHON["look.py"], re.MULTILINE)
+    printed = run_python("pick.py", cwd=folder, environment=environment).stdout.splitlines()
+    assert printed == re.findall(r"^print\(.*\)  # (.*)$", PYTHON["pick.py"], re.MULTILINE)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def address(folder: Path, built: Path) -> Iterator[str]:
     code = (
         "from pathlib import Path; from triton_viz.visualizer import interface\n"
         f"interface.STATIC = Path({str(built)!r})\n"
-        "import look, triton_viz\n"
+        "import pick, triton_viz\n"
         "triton_viz.launch(port=0, open_browser=False)\n"
     )
     server = Process("-c", code, PYTHONPATH=f"{ROOT}:{folder}")

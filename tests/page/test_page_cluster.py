@@ -9,11 +9,12 @@ from playwright.sync_api import Locator, Page, expect
 
 import triton_viz
 from gt.inspect import timeline
+from tests.gt.device.test_tape import llama_log
 from tests.gt.test_timeline import log
 from tests.page.helpers.browser import Visit
 from tests.page.helpers.pages import browser, colours, seen, served
 
-__all__ = ["browser", "log", "seen"]  # fixtures
+__all__ = ["browser", "llama_log", "log", "seen"]  # fixtures
 pytestmark = pytest.mark.usefixtures("no_launches")
 HEIGHT, AXIS = 34, 26
 """Of a lane and of the axis above them, as timeline.ts draws them."""
@@ -84,6 +85,59 @@ def test_the_timeline_zooms_moves_and_tells_of_an_instruction(tape: Page) -> Non
     expect(details).to_contain_text("took about")
     expect(details).to_contain_text("c1")
     expect(details.locator("pre")).to_contain_text("=")
+
+
+def click_op(page: Page) -> None:
+    """Click what the worker did, from the right, until it is an op that a module asked for."""
+    canvas = page.locator("#timeline")
+    box = canvas.bounding_box()
+    assert box is not None
+    for across in range(int(box["width"]) - 12, 150, -3):
+        canvas.click(position={"x": across, "y": AXIS + 2.5 * HEIGHT})
+        if page.locator("#instruction .module-link").count():
+            return
+        page.locator("#timeline-fit").click()  # a click on many goes nearer
+    raise AssertionError("there is no op with a module")
+
+
+def test_modules_are_shown_searched_and_clicked(llama_log: Path, seen: Visit) -> None:
+    page = seen.page
+    with served(seen, tape=llama_log) as address:
+        page.goto(address)
+        panel, search = page.locator("#cluster-modules"), page.locator("#module-search")
+        names = panel.locator(".module-name")
+        expect(names.first).to_have_text("model")
+        for name in ("layers", "AdamW.step", "lm_head", "LlamaForCausalLM"):
+            expect(names.get_by_text(name, exact=True)).to_be_visible()
+
+        # Searching leaves only the modules of that name, here and in full colour on the timeline.
+        before = colours(page, "#timeline")
+        search.fill("layers.1.mlp")
+        expect(names.first).to_have_text("model.layers.1.mlp")
+        expect(names).to_have_text(["model.layers.1.mlp", *[re.compile("_proj|act_fn")] * 4])
+        assert colours(page, "#timeline") != before
+        names.get_by_text("up_proj", exact=True).click()
+        expect(search).to_have_value("model.layers.1.mlp.up_proj")
+        expect(names).to_have_text(["model.layers.1.mlp.up_proj"])
+        search.fill("nothing")
+        expect(panel).to_contain_text("No module is called nothing.")
+        panel.get_by_role("button", name="Show all").click()
+        expect(search).to_have_value("")
+        expect(names.first).to_have_text("model")
+
+        # An instruction says its module, its line and its pass; its module is a way to the others of it.
+        click_op(page)
+        details = page.locator("#instruction")
+        module = details.locator(".module-link").inner_text()
+        expect(details.locator(".user-line")).to_contain_text("train.py:")
+        details.locator(".module-link").click()
+        expect(search).to_have_value(module)
+        expect(names.first).to_have_text(module)
+
+
+def test_a_tape_without_modules_has_no_table_of_them(tape: Page) -> None:
+    expect(tape.locator("#cluster-modules")).to_be_hidden()
+    expect(tape.locator("#module-search")).to_be_hidden()
 
 
 def test_a_log_that_grows_is_followed(log: Path, seen: Visit, tmp_path: Path) -> None:

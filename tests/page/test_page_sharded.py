@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.gt.helpers.servers import Cluster, Process, cluster
 from tests.page.helpers.browser import Visit, visit
 from tests.page.helpers.pages import browser, has_colour, seen, served, wait_until_at_rest
-from tests.programs import ROOT, run_python
+from tests.programs import ROOT, TIMEOUT, run_python
 
 __all__ = ["browser", "seen"]  # fixtures
 pytestmark = pytest.mark.usefixtures("no_launches")
@@ -175,7 +175,7 @@ def start_page(on: Cluster) -> tuple[Process, str]:
 
 def get(url: str, **headers: str) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
@@ -231,7 +231,7 @@ def test_a_server_that_ends_leaves_what_was_seen(browser: Any):
         open_cluster(seen.page, address)
         assert ending.server is not None
         ending.server.kill()
-        expect(seen.page.locator("#instruction")).to_contain_text("does not answer any more", timeout=20_000)
+        expect(seen.page.locator("#instruction")).to_contain_text("does not answer any more")
         expect(seen.page.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "false")
         expect(seen.page.locator("#cluster-shares")).to_contain_text("c1")
         # Opened anew, there is nothing to show, and the page says what to do.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import triton_viz
-from triton_viz.clients import Tracer
+from triton_viz.clients import Profiler, Tracer
 from triton_viz.core.client import ClientManager
 from triton_viz.core.data import Load, Record, Reduce, Store
 from triton_viz.core.records.columns import Numbers, Programs
@@ -202,6 +202,11 @@ def test_a_traced_kernel_that_another_one_calls_is_a_plain_function():
     assert triton_viz.trace(backend="columns")(outer)[(2,)](*arguments()) == [9, 10]
     assert [launch.kernel for launch in triton_viz.launches] == ["outer"]
     assert isinstance(inner, KernelTrace)
+
+
+def test_a_client_that_skips_loads_is_refused_where_the_language_has_no_zeros():
+    with pytest.raises(UnsupportedError, match="loads cannot be skipped: backend 'columns' does not say"):
+        triton_viz.trace(Profiler(skip_loads=True), backend="columns")(maxima)[(3,)](*arguments(), 9)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def nothing(*args: Any, **kwargs: Any) -> None:
 
 @pytest.mark.parametrize("others", [["tracer"], ["sanitizer", "tracer"], [overriding("plain", Store, None)]])
 @pytest.mark.parametrize("first", [True, False])
-def test_an_overrider_replaces_the_op_whoever_else_looks_at_it(others: list[Any], first: bool):
+def test_an_overrider_replaces_the_op_for_all_clients(others: list[Any], first: bool):
     client = overriding("blind", Store, nothing)
     x, out = torch.ones(4), torch.zeros(4)
     traced([client, *others] if first else [*others, client], kernels.add)[(1,)](x, x, out, 4, BLOCK=4)

@@ -11,7 +11,7 @@ import torch
 import tests.triton_viz.helpers.toy_client  # noqa: F401 - the one line that makes the toy client known
 import triton_viz
 from examples import nki_rms_norm
-from tests.programs import ROOT, run_python
+from tests.programs import ROOT, TIMEOUT, run_python
 from tests.triton_viz.helpers import kernels
 from triton_viz.clients import Profiler, RaceDetector, Sanitizer, Tracer
 from triton_viz.core.client_registry import registered_clients
@@ -107,7 +107,7 @@ def test_a_registered_client_has_its_command(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "which client? There is profiler, race_detector, sanitizer"),
+        ([], "name a client. There is profiler, race_detector, sanitizer"),
         (["nothing"], "no client with a command is called 'nothing'"),
         (["--import", "no_such_module", "toy"], "--import no_such_module: No module named"),
     ],
@@ -117,7 +117,7 @@ def test_a_command_that_there_is_not_says_which_there_are(arguments: list[str], 
         [sys.executable, "-m", "triton_viz", *arguments],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=TIMEOUT,
         cwd=ROOT,
     )
     assert done.returncode == 2
@@ -132,7 +132,7 @@ def test_two_clients_of_one_name_are_an_error_and_one_twice_is_none():
     assert isinstance(_normalize_client("tracer"), Tracer)
 
 
-def test_a_name_that_nobody_has_says_which_there_are():
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
     with pytest.raises(UnsupportedError, match=r"'tracker' is not a client: give .*'tracer'.*'toy'"):
         add("tracker")
     with pytest.raises(UnsupportedError, match="is not a client"):

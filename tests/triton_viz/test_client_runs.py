@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import triton_viz
+from tests.programs import TIMEOUT
 from tests.triton_viz.helpers import client_kernels, kernels
 from tests.triton_viz.helpers.watching import Vectorized, Watch, traced
 from triton_viz.clients import Tracer
@@ -123,7 +124,7 @@ class Exclusive(Watch):
 
     def grid_idx_callback(self, grid_idx: Any) -> None:
         if grid_idx[0] < 2:
-            self.meet.wait(timeout=60)  # so that there are two threads for sure
+            self.meet.wait(timeout=TIMEOUT)  # so that there are two threads for sure
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
         return OpCallbacks(after_callback=self.locked if op_type is Load else None)

@@ -288,35 +288,6 @@ def test_records_of_all_clients_are_the_launchs():
     assert kinds == [Load, Load, Store, Other]
 
 
-# --- overriders ---
-
-
-# --- registration ---
-
-
-@pytest.mark.parametrize("backend", ["triton", "nki"])
-def test_a_client_is_asked_once_for_each_type_of_op(backend: str):
-    class Asked(Vectorized):
-        def __init__(self) -> None:
-            self.types: list[type[Op]] = []
-            self.loops = 0
-
-        def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-            self.types.append(op_type)
-            return OpCallbacks()
-
-        def register_for_loop_callback(self) -> ForLoopCallbacks:
-            self.loops += 1
-            return ForLoopCallbacks()
-
-    client = Asked()
-    with ClientManager([client]).patch_run(kernels.add.fn, backend):
-        pass
-    assert len(client.types) == len(set(client.types))
-    assert set(client.types) == {op_type for op_type, _ in OPERATION_REGISTRY[backend].operations.values()}
-    assert client.loops == 1
-
-
 # --- the end of a launch ---
 
 

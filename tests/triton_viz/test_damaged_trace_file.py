@@ -1,6 +1,8 @@
 """A trace file with a damaged byte or field is refused with our error, or loads as a trace of some use."""
 
 import copy
+import functools
+import operator
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +40,11 @@ def mixed(x, index, out, counter, n, BLOCK: tl.constexpr):
     if tl.program_id(0) % 3 == 0:
         tl.store(out + at, value + tl.sum(value, axis=0), mask=(at < n) & (at % 3 != 1))
     tl.atomic_add(counter, 1)
+
+
+@triton.jit
+def writes_one(x):
+    tl.store(x, tl.program_id(0).to(tl.float32))
 
 
 @pytest.fixture(scope="module")
@@ -175,15 +182,12 @@ def test_a_damaged_shape_of_an_array_is_refused(shape: Any, saved: bytes, folder
     launches = msgspec.msgpack.decode(saved)["launches"]
     arrays = 0
     for path in list(paths_in(launches)):
-        changed = copy.deepcopy(launches)
-        owner = changed
-        for key in path[:-1]:
-            owner = owner[key]
-        value = owner[path[-1]]
+        value = functools.reduce(operator.getitem, path, launches)
         if not (isinstance(value, list) and len(value) == 3 and isinstance(value[2], bytes)):
             continue
-        value[1] = shape
-        assert load(encoded(changed), folder) is None
+        before, value[1] = value[1], shape
+        assert load(encoded(launches), folder) is None
+        value[1] = before
         arrays += 1
     assert arrays > 5
 
@@ -192,3 +196,18 @@ def test_lists_of_any_depth_are_refused(folder: Path):
     content = msgspec.msgpack.encode({"format": trace_file.FORMAT}).replace(b"\x81", b"\x82", 1)
     deep = content + msgspec.msgpack.encode("launches") + b"\x91" * 100_000 + b"\xc0"
     assert load(deep, folder) is None
+
+
+@pytest.mark.parametrize("other", [(2, 0, 0), (-1, 0, 0), (0, 2**40, 0)])
+def test_an_issue_of_a_program_that_is_not_in_the_grid_is_refused(other: tuple[int, int, int], folder: Path):
+    triton_viz.clear()
+    triton_viz.trace("race_detector")(writes_one)[(2,)](torch.zeros(1))
+    path = folder / "race.tvz"
+    triton_viz.save(path)
+    triton_viz.clear()
+    launches = msgspec.msgpack.decode(path.read_bytes())["launches"]
+    (issue,) = launches[0]["records"]
+    assert issue["others"] == [[1, 0, 0]]
+    assert load(encoded(launches), folder) is not None
+    issue["others"] = [other]
+    assert load(encoded(launches), folder) is None

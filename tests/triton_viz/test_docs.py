@@ -1,5 +1,6 @@
-"""The pages for those who extend triton_viz: their programs run, and print what the pages say."""
+"""The pages for those who extend triton_viz: their programs run, and what they name exists."""
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def test_a_page_with_one_program_prints_what_it_says(page: str, program: str, fo
 
 
 @pytest.mark.parametrize("page", [RECORDS])
-def test_a_file_with_records_that_nobody_defines_says_what_to_import(page: str, folder: Path):
+def test_a_file_with_unknown_records_is_an_error_that_says_what_to_import(page: str, folder: Path):
     environment = {"PYTHONPATH": str(ROOT)}
     run_python("run_pick.py", cwd=folder, environment=environment)
     code = "import triton_viz; triton_viz.load('pick.tvz')"
@@ -91,3 +92,16 @@ def test_the_table_of_arguments_is_what_callbacks_get():
     assert {kind: table[kind] for kind in told} == told
     assert set(table) - set(told) == {"Other", "Transfer"}, "unknown ops are rare; Triton has one memory"
     assert set(table) <= set(OPS)
+
+
+PAGES = [page.relative_to(ROOT) for page in (*ROOT.glob("docs/*.md"), *ROOT.glob("docs/design/triton-*.md"))]
+FOLDERS = "clients|core|dsls|executor|numerics|visualizer"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_the_files_and_names_of_the_package_that_a_page_gives_exist(page: Path):
+    text = (ROOT / page).read_text()
+    for path in re.findall(rf"`(?:triton_viz/)?((?:{FOLDERS})/[\w/]+\.py)`", text):
+        assert (ROOT / "triton_viz" / path).is_file(), path
+    for name in re.findall(rf"`(?:triton_viz\.)?((?:{FOLDERS})\.[\w.]+)", text):
+        assert pkgutil.resolve_name(f"triton_viz.{name}") is not None

@@ -1,6 +1,7 @@
 """The narrow floats: every bit pattern, every rounding, every edge."""
 
 import warnings
+from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from triton_viz.dsls.nki.dtypes import cast, tfloat32
 from triton_viz.numerics import floats
 
 TORCH = {
@@ -271,3 +273,23 @@ def test_scales_and_fp4_work_on_any_layout(layout: str) -> None:
     np.testing.assert_array_equal(scales, floats.decode_e8m0(plain))
     if bits.ndim:
         np.testing.assert_array_equal(floats.decode_e2m1(bits), floats.decode_e2m1(plain))
+
+
+ROUND_TO_TF32 = [floats.round_to_tf32, lambda values: cast(values, tfloat32)]
+"""Triton's, for tensor descriptors, and NKI's."""
+
+
+@pytest.mark.parametrize("round_to_tf32", ROUND_TO_TF32, ids=["triton", "nki"])
+@given(x=hnp.arrays(np.float32, 16, elements=st.floats(-65000, 65000, width=32)))
+def test_tf32_has_the_mantissa_of_float16(round_to_tf32: Callable[[np.ndarray], np.ndarray], x: np.ndarray):
+    x = x[np.abs(x) >= 2.0**-14]  # smaller ones are subnormal in float16
+    np.testing.assert_array_equal(round_to_tf32(x), x.astype(np.float16).astype(np.float32))
+
+
+@pytest.mark.parametrize("round_to_tf32", ROUND_TO_TF32, ids=["triton", "nki"])
+def test_nan_and_infinity_have_no_other_value_in_tf32(round_to_tf32: Callable[[np.ndarray], np.ndarray]):
+    nans = np.array([0x7F800001, 0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF], np.uint32).view(np.float32)
+    assert np.isnan(round_to_tf32(nans)).all()
+    infinities = np.array([np.inf, -np.inf], np.float32)
+    assert round_to_tf32(infinities).tolist() == [np.inf, -np.inf]
+    assert round_to_tf32(np.array(1 + 2.0**-12, np.float32)).shape == ()

@@ -12,6 +12,7 @@ import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 
 from tests.programs import run_python
+from tests.triton_viz.helpers import flow_call_kernels as call_kernels
 from tests.triton_viz.helpers import flow_kernels as kernels
 from tests.triton_viz.helpers import loop_kernels
 from tests.triton_viz.helpers.lanes import Run, one_by_one, run
@@ -189,12 +190,12 @@ def test_iterations_say_which_loop_and_how_far():
         (kernels.early_return, [0, 1, 2, 3, -1, -1, -1, -1]),
         (kernels.uniform_return, [5] * 8),
         (kernels.return_in_loop, [0, 1, 2, -1, -1, -1, -1, -1]),
-        (kernels.calls_helper, [0, 10, 20, 30, 44, 45, 46, 47]),
-        (kernels.calls_under_mask, [0, 1, 2, 3, 44, 45, 46, 47]),
-        (kernels.returns_pairs, [1, 1, 1, 1, 12, 12, 12, 12]),
-        (kernels.returns_from_loops, [8, 1, 2, 3, 4, 5, 6, 6]),
-        (kernels.recursion, [1, 1, 2, 6, 24, 120, 720, 5040]),
-        (kernels.uses_method_of_language, [6, 6, 6, 6, 6, 6, 6, 6]),
+        (call_kernels.calls_helper, [0, 10, 20, 30, 44, 45, 46, 47]),
+        (call_kernels.calls_under_mask, [0, 1, 2, 3, 44, 45, 46, 47]),
+        (call_kernels.returns_pairs, [1, 1, 1, 1, 12, 12, 12, 12]),
+        (call_kernels.returns_from_loops, [8, 1, 2, 3, 4, 5, 6, 6]),
+        (call_kernels.recursion, [1, 1, 2, 6, 24, 120, 720, 5040]),
+        (call_kernels.uses_method_of_language, [6, 6, 6, 6, 6, 6, 6, 6]),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -208,19 +209,19 @@ def test_functions_and_both_kinds_of_kernels_run(wrap: Callable):
 
 
 def test_what_python_calls_min_and_max_compares_elements():
-    assert stored(kernels.extremes) == [2, 2, 2, 3, 4, 5, 5, 5]
+    assert stored(call_kernels.extremes) == [2, 2, 2, 3, 4, 5, 5, 5]
 
 
 def test_builtins_take_tensors_on_which_lanes_agree():
-    assert stored(kernels.python_functions, N=3) == [3 + 3 + 1 + 2] * 8
+    assert stored(call_kernels.python_functions, N=3) == [3 + 3 + 1 + 2] * 8
 
 
 def test_assert_and_static_assert():
-    assert stored(kernels.asserts, N=4) == [1] * 8
+    assert stored(call_kernels.asserts, N=4) == [1] * 8
     with pytest.raises(AssertionError, match="N is four"):
-        run(kernels.asserts, PROGRAMS, np.zeros(32, np.int32), N=5)
+        run(call_kernels.asserts, PROGRAMS, np.zeros(32, np.int32), N=5)
     with pytest.raises(AssertionError, match="too many"):
-        run(kernels.asserts, range(20), np.zeros(80, np.int32), N=4)
+        run(call_kernels.asserts, range(20), np.zeros(80, np.int32), N=4)
 
 
 # --- what cannot be predicated ---
@@ -229,12 +230,12 @@ def test_assert_and_static_assert():
 @pytest.mark.parametrize(
     ("kernel", "reason"),
     [
-        (kernels.none_or_tensor, "a variable is int32 for some programs and NoneType for others"),
-        (kernels.two_types, "a variable is fp32 for some programs and int32 for others"),
-        (kernels.as_index, "an index differs between programs"),
-        (kernels.comprehension_condition, "a condition differs between programs"),
-        (kernels.comprehension_range, "a range has more iterations for some programs than for others"),
-        (kernels.element_in_branch, "an attribute or an element is assigned by some programs only"),
+        (call_kernels.none_or_tensor, "a variable is int32 for some programs and NoneType for others"),
+        (call_kernels.two_types, "a variable is fp32 for some programs and int32 for others"),
+        (call_kernels.as_index, "an index differs between programs"),
+        (call_kernels.comprehension_condition, "a condition differs between programs"),
+        (call_kernels.comprehension_range, "a range has more iterations for some programs than for others"),
+        (call_kernels.element_in_branch, "an attribute or an element is assigned by some programs only"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -287,15 +288,15 @@ def test_programs_that_all_wait_are_run_one_by_one(monkeypatch: pytest.MonkeyPat
 
 def test_a_name_without_a_value_is_named():
     with pytest.raises(UnboundLocalError, match="'x' has no value here: give it one before"):
-        run(kernels.undefined, PROGRAMS, np.zeros(32, np.int32))
+        run(call_kernels.undefined, PROGRAMS, np.zeros(32, np.int32))
 
 
 def test_a_block_is_no_condition():
     with pytest.raises(TypeError, match=r"a block of shape \[4\] is no single number"):
-        run(kernels.block_condition, PROGRAMS, np.zeros(32, np.int32))
+        run(call_kernels.block_condition, PROGRAMS, np.zeros(32, np.int32))
 
 
-def test_bounds_of_a_range_are_whole_numbers():
+def test_bounds_of_a_range_are_integers():
     with pytest.raises(TypeError, match="a range counts in integers, and fp32 is none"):
         run(loop_kernels.float_range, PROGRAMS, np.zeros(32, np.int32))
 
@@ -304,14 +305,14 @@ def test_bounds_of_a_range_are_whole_numbers():
 def test_an_error_leaves_everything_as_it_was(program: int):
     """`run` checks that no mask, region or loop is left behind."""
     with pytest.raises(ZeroDivisionError):
-        run(kernels.raises_inside, PROGRAMS, np.zeros(32, np.int32), program)
+        run(call_kernels.raises_inside, PROGRAMS, np.zeros(32, np.int32), program)
 
 
 def test_tracebacks_point_at_the_users_line():
     with pytest.raises(ZeroDivisionError) as caught:
-        run(kernels.raises_inside, PROGRAMS, np.zeros(32, np.int32), 1)
+        run(call_kernels.raises_inside, PROGRAMS, np.zeros(32, np.int32), 1)
     frame = traceback.extract_tb(caught.value.__traceback__)[-1]
-    assert frame.filename == kernels.__file__
+    assert frame.filename == call_kernels.__file__
     assert frame.name == "raises_inside"
     assert frame.line == "x += 1 // 0"
 
@@ -324,33 +325,33 @@ class NoFlow:
 
 
 def test_a_rewritten_function_is_told_by_its_name_and_file():
-    new = rewritten(kernels.with_defaults, NoFlow())
+    new = rewritten(call_kernels.with_defaults, NoFlow())
     assert (new.__name__, new.__qualname__, new.__module__) == (
         "with_defaults",
         "with_defaults",
-        kernels.__name__,
+        call_kernels.__name__,
     )
-    assert new.__code__.co_filename == kernels.__file__
+    assert new.__code__.co_filename == call_kernels.__file__
     assert inspect.signature(new).parameters.keys() == {"out", "a", "b"}
 
 
 def test_defaults_keywords_and_decorators_of_several_lines():
-    assert stored(kernels.with_defaults) == [7] * 8
-    assert stored(kernels.with_defaults, b=10) == [15] * 8
-    assert stored(kernels.decorated) == [0, 1, 1, 1, 1, 1, 1, 1]
+    assert stored(call_kernels.with_defaults) == [7] * 8
+    assert stored(call_kernels.with_defaults, b=10) == [15] * 8
+    assert stored(call_kernels.decorated) == [0, 1, 1, 1, 1, 1, 1, 1]
 
 
 def test_the_rest_of_python_stays():
-    assert stored(kernels.left_plain) == [113, 113, 113, 113, 114, 114, 114, 114]
+    assert stored(call_kernels.left_plain) == [113, 113, 113, 113, 114, 114, 114, 114]
 
 
 def test_wrapped_kernels_are_called_as_what_they_wrap():
-    assert stored(kernels.calls_tuned) == [4, 7, 10, 13, 16, 19, 22, 25]
+    assert stored(call_kernels.calls_tuned) == [4, 7, 10, 13, 16, 19, 22, 25]
 
 
 def test_kernels_made_for_the_interpreter_run_too():
     """With TRITON_INTERPRET=1 the language's own functions are of another class."""
-    program = "import numpy as np\nfrom tests.triton_viz.helpers import flow_kernels as k\n"
+    program = "import numpy as np\nfrom tests.triton_viz.helpers import flow_call_kernels as k\n"
     program += "from tests.triton_viz.helpers.lanes import run\n"
     program += "out = np.zeros(32, np.int32)\n"
     for kernel in ("calls_helper", "uses_method_of_language"):
@@ -360,19 +361,19 @@ def test_kernels_made_for_the_interpreter_run_too():
 
 
 def test_closures_see_the_cells_as_they_are():
-    kernel, change = kernels.make_closure()
+    kernel, change = call_kernels.make_closure()
     assert stored(kernel) == [3] * 8
     change(5)
     assert stored(kernel) == [5] * 8
 
 
 def test_globals_are_those_at_the_launch_and_are_never_written(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels, "DEFINED_LATER", tl.constexpr(4), raising=False)
-    before = dict(vars(kernels))
-    assert stored(kernels.reads_global) == [4, 5, 6, 7, 8, 9, 10, 11]
-    monkeypatch.setattr(kernels, "DEFINED_LATER", tl.constexpr(5))
-    assert stored(kernels.reads_global) == [5, 6, 7, 8, 9, 10, 11, 12]
-    assert vars(kernels).keys() == before.keys()
+    monkeypatch.setattr(call_kernels, "DEFINED_LATER", tl.constexpr(4), raising=False)
+    before = dict(vars(call_kernels))
+    assert stored(call_kernels.reads_global) == [4, 5, 6, 7, 8, 9, 10, 11]
+    monkeypatch.setattr(call_kernels, "DEFINED_LATER", tl.constexpr(5))
+    assert stored(call_kernels.reads_global) == [5, 6, 7, 8, 9, 10, 11, 12]
+    assert vars(call_kernels).keys() == before.keys()
 
 
 def test_a_function_without_source_is_refused():
@@ -381,7 +382,7 @@ def test_a_function_without_source_is_refused():
     with pytest.raises(UnsupportedError, match="its source code is not available"):
         rewritten(scope["kernel"], NoFlow())
     with pytest.raises(UnsupportedError, match="a kernel is written with `def`"):
-        rewritten(kernels.A_LAMBDA, NoFlow())
+        rewritten(call_kernels.A_LAMBDA, NoFlow())
     with pytest.raises(UnsupportedError, match="no Python function"):
         rewritten(len, NoFlow())
 

@@ -219,7 +219,7 @@ def test_no_pointer_is_so_wild_that_it_is_more_than_an_error(kernel: Any):
 def test_the_program_and_the_addresses_are_the_ones_that_are_wrong():
     x, out = torch.ones(10), torch.zeros(5)
     end = out.data_ptr() + 20
-    wrong = rf"program \(1, 0, 0\): addresses {end:#x} to {end + 20:#x} do not lie"
+    wrong = rf"program \(1, 0, 0\): addresses {end:#x} to {end + 20:#x} are not in the memory"
     with pytest.raises(AccessError, match=wrong):  # programs 1 and 2, of which the last is masked
         traced(hostile.add)[(3,)](x, x, out, 10, BLOCK=4)
 

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from tests.triton_viz.helpers import sanitizer_kernels as kernels
 from tests.triton_viz.helpers.watching import issues_in
@@ -29,7 +31,7 @@ def watcher() -> Sanitizer:
 
 
 @pytest.mark.usefixtures("watcher", "way")
-def test_what_nobody_wrote_is_not_to_be_read():
+def test_elements_that_were_never_written_must_not_be_read():
     found = unwritten(kernels.copy, torch.empty(10, dtype=torch.int32), zeros(10), 10)
     assert found == [("uninitialized", "x", (0, 0, 0), (0,))]
     x = torch.empty(10, dtype=torch.int32)
@@ -90,3 +92,22 @@ def test_a_view_of_empty_memory_is_empty():
         kernels.copy, (2,), whole[:6], whole[6:], 6, client=Sanitizer(initcheck=True), BLOCK=4
     )
     assert "In all, 6 elements of 2 programs" in issue.message
+
+
+@triton.jit
+def reads_writes_and_parts(x, out):
+    """Programs part ways after the store, and run again from the start."""
+    pid = tl.program_id(0)
+    tl.store(x + pid, tl.load(x + pid) + 1)
+    part = 1 if pid % 2 == 0 else 1.5
+    tl.store(out + pid, part)
+
+
+@pytest.mark.usefixtures("watcher", "way")
+def test_what_a_program_wrote_before_it_was_run_again_is_not_written():
+    out, x = torch.zeros(8), torch.empty(8)
+    (issue,) = issues_in(reads_writes_and_parts, (8,), x, out, client=Sanitizer(initcheck=True))
+    assert (issue.kind, issue.tensor, issue.index) == ("uninitialized", "x", (0,))
+    assert "In all, 8 elements of 8 programs" in issue.message
+    assert out.tolist() == [1, 1.5] * 4
+    assert issues_in(reads_writes_and_parts, (8,), x, out, client=Sanitizer(initcheck=True)) == []

@@ -18,8 +18,9 @@ import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction
 
 import triton_viz
-from tests.programs import run_python
+from tests.programs import TIMEOUT, run_python
 from tests.triton_viz.helpers import kernels
+from tests.triton_viz.helpers.watching import functions_of
 from triton_viz.errors import UnsupportedError
 from triton_viz.executor import executor
 
@@ -116,7 +117,7 @@ def test_a_long_launch_shows_its_progress_on_a_terminal():
     code = (
         "import torch, triton_viz; from triton_viz.executor import executor\n"
         "from tests.triton_viz.helpers.kernels import endless\n"
-        "executor._PATIENCE = 0.0; executor.FIRST_LANES = executor.MOST_LANES = 16\n"
+        "executor._PROGRESS_DELAY = 0.0; executor.FIRST_LANES = executor.MOST_LANES = 16\n"
         "triton_viz.trace()(endless)[(64,)](torch.ones(64), 20)\n"
     )
 
@@ -130,8 +131,7 @@ def test_a_long_launch_shows_its_progress_on_a_terminal():
         )
         os.close(child)
         output = b""
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
+        while True:
             try:
                 piece = os.read(parent, 4096)
             except OSError:  # the other end is closed
@@ -146,6 +146,34 @@ def test_a_long_launch_shows_its_progress_on_a_terminal():
     assert "64/64 programs" in text
     assert "programs/s" in text
     assert "endless" not in shown(TRITON_VIZ_PROGRESS="0")
+
+
+def test_threads_share_one_progress_bar(monkeypatch: pytest.MonkeyPatch):
+    made: list[Any] = []
+
+    class Bar:
+        completed = 0
+
+        def update(self, task: int, completed: int, rate: str) -> None:
+            self.completed = completed
+
+        def stop(self) -> None: ...
+
+    def make(kernel: str, total: int) -> tuple[Bar, int]:
+        made.append(Bar())
+        if len(made) == 1:  # while the first thread makes it, the second has done a program, too
+            second.start()
+            while second.is_alive() and functions_of(second)[-1:] != ["__call__"]:
+                time.sleep(0.001)
+        return made[-1], 0
+
+    monkeypatch.setattr(executor, "_bar", make)
+    monkeypatch.setattr(executor, "_PROGRESS_DELAY", -1.0)
+    with executor.Progress("kernel", 2, visible=True) as progress:
+        second = threading.Thread(target=progress, args=(1,))
+        progress(1)
+        second.join(TIMEOUT)
+    assert [bar.completed for bar in made] == [2]
 
 
 def test_autotuned_and_heuristics_wrapped_kernels_are_traced(caplog: pytest.LogCaptureFixture):
@@ -228,6 +256,6 @@ def test_pointers_in_memory_lead_to_live_tensors_and_nowhere_else():
     assert [launch.at((i, 0, 0))[1].tensor for i in range(3)] == [f"*pointers[{i}]" for i in range(3)]  # type: ignore[attr-defined]
     for wild in (0, 8, 2**46, -8):
         pointers[1] = wild
-        with pytest.raises(IndexError, match=r"program \(1, 0, 0\): address.* not lie in the memory"):
+        with pytest.raises(IndexError, match=r"program \(1, 0, 0\): address.* not in the memory"):
             triton_viz.trace()(kernels.follow)[(3,)](pointers, out, BLOCK=4)
     assert np.isfinite(out.numpy()).all()

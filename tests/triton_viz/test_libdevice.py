@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from triton.language.extra.cuda import libdevice as cuda
 from triton.language.extra.hip import libdevice as hip
@@ -101,6 +101,9 @@ def test_a_wrong_number_of_arguments_is_an_error() -> None:
 # -- the rest, each against Python's own arithmetic ----------------------------------------------------------
 
 
+@example(a=0.5, b=1.0)  # ties go to the even quotient
+@example(a=1.5, b=-1.0)
+@example(a=-2.5, b=1.0)
 @given(a=st.floats(width=32), b=st.floats(width=32))
 def test_remainder_is_ieees(a: float, b: float) -> None:
     try:

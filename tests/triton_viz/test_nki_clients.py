@@ -1,4 +1,4 @@
-"""Clients on NKI kernels: the profiler counts scans, and a launch in which nothing is wrong was checked."""
+"""Clients on NKI kernels: scans in profiles, skipped loads, and launches that were checked."""
 
 from typing import Any
 
@@ -38,6 +38,12 @@ def cumulated(x):
     return out
 
 
+def doubled(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, nl.load(x) * 2)
+    return out
+
+
 def scanned_by_hand() -> np.ndarray:
     found, state = np.empty_like(X), np.zeros(len(X), np.float32)
     for column in range(X.shape[1]):
@@ -62,6 +68,18 @@ def test_the_profiler_counts_a_scan(kernel: Any, expected: np.ndarray, flops: in
     (report,) = profiler.report().launches
     assert report.flops == flops
     assert (report.loaded, report.stored) == (X.nbytes, X.nbytes)
+
+
+def test_the_profiler_can_skip_loads():
+    """What is loaded then is zeros, of the tensor's type, and the traffic is that of a real launch."""
+    full, skipping = Profiler(), Profiler(skip_loads=True)
+    for x in (X, X.astype(np.int32)):
+        np.testing.assert_array_equal(triton_viz.trace(full, backend="nki")(doubled)(x), 2 * x)
+        found = triton_viz.trace(skipping, backend="nki")(doubled)(x)
+        np.testing.assert_array_equal(found, np.zeros_like(x))
+        assert found.dtype == x.dtype
+    for one, other in zip(full.report().launches, skipping.report().launches, strict=True):
+        assert (one.loaded, one.stored) == (other.loaded, other.stored) == (X.nbytes, X.nbytes)
 
 
 def checked() -> bool:
@@ -94,3 +112,19 @@ def test_a_launch_that_no_client_looked_at_was_not_checked(monkeypatch: pytest.M
     monkeypatch.setattr(triton_viz.config, "sanitizer", "off")
     triton_viz.trace(Sanitizer(), backend="nki")(modern.softmax)(X)
     assert not checked()
+
+
+def doubles(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    nl.store(out, tile + tile)
+    return out
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("client", ["tracer", "sanitizer", "profiler", "race_detector"])
+@pytest.mark.parametrize("shape", [(0, 8), (8, 0)])
+def test_a_tensor_without_elements_is_like_any_other(client: str, shape: tuple[int, int]):
+    x = np.zeros(shape, np.float32)
+    result = triton_viz.trace(client, backend="nki")(doubles)(x)
+    assert result.shape == shape

@@ -1,5 +1,7 @@
 """Patch scopes: what is replaced while a launch runs, by whom, and that it is put back."""
 
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ from triton.runtime.interpreter import GridExecutor, InterpretedFunction
 from triton.runtime.jit import JITFunction
 
 import triton_viz
+from tests.programs import TIMEOUT
 from tests.triton_viz.helpers import kernels
-from tests.triton_viz.helpers.watching import Vectorized, Watch, traced
+from tests.triton_viz.helpers.watching import Vectorized, Watch, functions_of, traced
 from triton_viz.clients import Tracer
 from triton_viz.core import patch
 from triton_viz.core.client import ClientManager, OpCallbacks
@@ -98,6 +101,30 @@ def test_a_client_may_launch_an_untraced_interpreted_kernel_from_a_callback(base
     assert client.sums == [expected.tolist()]
     assert [type(record) for record in triton_viz.launches[-1].records] == [Load, Load, Store]
     assert len(triton_viz.launches) == 1
+
+
+def test_a_kernel_that_another_thread_interprets_meanwhile_is_no_part_of_the_launch():
+    """It waits for the end of the launch, as another launch would."""
+    untraced, y = InterpretedFunction(kernels.add.fn), torch.zeros(4)
+
+    class Starting(Vectorized):
+        def grid_callback(self, grid: Any) -> None:
+            self.other = threading.Thread(target=self.launch, daemon=True)
+            self.other.start()
+            while self.other.is_alive() and "_run_grid" not in functions_of(self.other):
+                time.sleep(0.001)
+
+        def launch(self) -> None:
+            untraced[(1,)](torch.ones(4), torch.ones(4), y, 4, BLOCK=4)
+
+    client = Starting()
+    x, out = torch.arange(4.0), torch.zeros(4)
+    traced(["tracer", client], kernels.add)[(1,)](x, x, out, 4, BLOCK=4)
+    client.other.join(TIMEOUT)
+    assert (out.tolist(), y.tolist()) == ([0, 2, 4, 6], [2.0] * 4)
+    (launch,) = triton_viz.launches
+    assert [tensor.name for tensor in launch.tensors] == ["x", "y", "out"]
+    assert [type(record) for record in launch.records] == [Load, Load, Store]
 
 
 @triton.jit

@@ -129,7 +129,7 @@ def test_gathered_elements_are_looked_at_one_by_one():
     assert load.distinct_in_programs == 2 * 32 * 4
     assert (load.repeats_in_program, load.repeats_across) == (4, 2)
     assert load.exact
-    assert "no order" in finding(report, "coalescing", "x").change
+    assert "irregular" in finding(report, "coalescing", "x").change
 
 
 # --- what is read again ---
@@ -212,7 +212,7 @@ def test_a_device_that_computes_slowly_is_bound_by_it():
     assert report.roofline.attainable == pytest.approx(1e9)
 
 
-def test_a_device_that_nobody_knows_is_an_error_that_names_those_we_do():
+def test_an_unknown_device_is_an_error_that_lists_the_known_ones():
     with pytest.raises(UnsupportedError, match="no device is called 'abacus': there are H100"):
         Profiler(device="abacus")
 

@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 import triton_viz
 from tests.triton_viz import corpus
@@ -26,6 +28,7 @@ from tests.triton_viz.helpers.profiling import profiled
 from triton_viz.clients import Profiler, Tracer
 from triton_viz.clients.profiler.kernel_profile import KernelReport, SiteTraffic
 from triton_viz.core.config import cfg
+from triton_viz.errors import KernelError
 
 pytestmark = pytest.mark.usefixtures("no_launches")
 
@@ -112,3 +115,21 @@ def test_numbers_are_those_of_the_tracer_element_by_element(case: str):
 
 def traffic_width(traffic: SiteTraffic) -> int:
     return {"float32": 4, "int64": 8, "int32": 4}[traffic.dtype]
+
+
+@triton.jit
+def fails_in_the_end(x, out):
+    at = tl.program_id(0)
+    tl.store(out + at, tl.load(x + at))
+    tl.device_assert(at < 6, "too many programs")
+
+
+@pytest.mark.parametrize("vectorized", [True, False])
+def test_a_launch_that_fails_is_the_kernels_error_and_not_the_profilers(
+    vectorized: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(cfg, "vectorized", vectorized)
+    profiler = Profiler()
+    with pytest.raises(KernelError, match=r"program \(6, 0, 0\): .*too many programs"):
+        profiled(fails_in_the_end, (8,), torch.zeros(8), torch.zeros(8), profiler=profiler)
+    assert profiler.finalize()

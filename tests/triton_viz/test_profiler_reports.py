@@ -98,8 +98,8 @@ def test_what_the_compiler_made_of_a_line_is_part_of_the_report():
     assert made is not None
     assert (made.target, made.shared, made.warps) == ("cuda:90", 0, 4)
     line = next(one for one in made.lines if one.line == site(report, "x").site[0].line)
-    assert sum("ld.global.v4" in text for text in line.ptx) == 4
-    assert sum("st.global.v4" in text for text in line.ptx) == 2
+    assert sum("ld.global.v4" in text for text in line.instructions) == 4
+    assert sum("st.global.v4" in text for text in line.instructions) == 2
     assert set(line.widths) == {16}
     assert sum("tt.load" in text for text in line.ttgir) == 2
     assert any("tt.store" in text for text in line.ttgir)
@@ -125,9 +125,9 @@ def test_a_report_has_the_code_of_the_target_that_was_asked_for(
     assert made is not None
     assert (made.target, made.language, made.error) == (target, language, "")
     line = next(one for one in made.lines if one.line == site(report, "x").site[0].line)
-    assert any(load in text for text in line.ptx)
+    assert any(load in text for text in line.instructions)
     assert set(line.widths) == {16}
-    code = [text for one in made.lines for text in one.ptx]
+    code = [text for one in made.lines for text in one.instructions]
     assert all(text[0].isalpha() or text[0] == "@" for text in code), "instructions, and no metadata"
     assert any("ld.global" in text for text in code) == (language == "ptx")
     profiler.print_report()
@@ -223,7 +223,7 @@ def test_the_command_compiles_for_the_target_that_it_is_given(tmp_path: Any):
     assert "compiled for hip:gfx90a (amdgcn)" in run_python(*command, str(tmp_path / "program.py")).stdout
     (launch,) = Report.from_json(found.read_text()).launches
     assert launch.compiled is not None
-    assert any("s_endpgm" in text for line in launch.compiled.lines for text in line.ptx)
+    assert any("s_endpgm" in text for line in launch.compiled.lines for text in line.instructions)
 
 
 def test_the_command_runs_modules_and_hands_on_exit_codes(tmp_path: Any):
@@ -240,7 +240,7 @@ def test_the_command_runs_modules_and_hands_on_exit_codes(tmp_path: Any):
 
 def test_the_command_says_what_is_missing():
     done = run_python("-m", "triton_viz.clients.profiler.profiler_command", fails=True)
-    assert "Give a script, or -m and a module" in done.stderr
+    assert "nothing to run: give a script, or -m and a module" in done.stderr
     done = run_python(
         "-m", "triton_viz.clients.profiler.profiler_command", "--device", "abacus", "x.py", fails=True
     )

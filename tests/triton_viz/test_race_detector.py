@@ -180,7 +180,7 @@ def test_the_message_names_all_that_share_the_memory():
     (issue, *_) = races_of(named("views_that_overlap"))
     assert "x[" in issue.message
     assert "out[" in issue.message
-    assert "nothing says who comes first" in issue.message
+    assert "nothing orders the two" in issue.message
 
 
 def test_a_race_in_a_discarded_chunk_is_counted_once():

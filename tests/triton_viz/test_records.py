@@ -1,21 +1,28 @@
 """Records and ops: every op is a record, but what was found out about a launch is no op."""
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 import tests.triton_viz.nki_kernels  # noqa: F401 - makes nki importable
 import triton_viz
 from tests.triton_viz.helpers import kernels
+from tests.triton_viz.helpers.generating import imported
 from tests.triton_viz.nki_kernels import modern
 from triton_viz.clients import Tracer
 from triton_viz.clients.profiler.kernel_profile import Advice, KernelProfile, SiteProfile
 from triton_viz.clients.sanitizer.verdict import Verdict
-from triton_viz.core.data import OPS, RECORDS, Issue, Launch, Load, Op, Record, SbufEvent
+from triton_viz.core.data import OPS, RECORDS, Atomic, Issue, Launch, Load, Op, Record, SbufEvent
 from triton_viz.core.records.chip import ChipProfile, Instruction
+from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.dsls.nki import NeuronProfile
+from triton_viz.executor import executor
 from triton_viz.visualizer.draw import collect_launch
 
 pytestmark = pytest.mark.usefixtures("no_launches")
@@ -102,3 +109,40 @@ def test_a_users_record_is_kept_and_saved_and_only_an_op_is_counted_and_drawn(tm
     assert launch.records[-2].at((1, 0, 0)).text == "a finding"  # type: ignore[union-attr]
     drawn = [type(op).__name__ for _, op, _ in collect_launch(launch, (1, 0, 0))]
     assert drawn == ["Load", "Load", "Store", "Probe"]
+
+
+@triton.jit
+def two_operations_on_a_line(x, out):
+    pid = tl.program_id(0)
+    tl.store(out + pid, tl.atomic_add(x, 1) if pid < 4 else tl.atomic_max(x, 9))
+
+
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_two_operations_on_one_line_are_two_records(lanes: int, monkeypatch: pytest.MonkeyPatch):
+    """Also where each chunk of programs did one of them."""
+    monkeypatch.setattr(executor, "FIRST_LANES", lanes)
+    monkeypatch.setattr(executor, "MOST_LANES", lanes)
+    x, out = torch.zeros(1, dtype=torch.int32), torch.zeros(8, dtype=torch.int32)
+    triton_viz.trace("tracer")(two_operations_on_a_line)[(8,)](x, out)
+    assert out.tolist() == [0, 1, 2, 3, 4, 9, 9, 9]
+    launch = triton_viz.launches[-1]
+    for program in launch.programs():
+        atomic = launch.at(program)[0]
+        assert isinstance(atomic, Atomic)
+        assert atomic.operation == ("add" if program[0] < 4 else "max")
+
+
+def test_a_kernel_in_a_folder_whose_name_begins_like_the_languages_has_its_lines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """As `triton_kernels`, which is installed beside `triton`."""
+    folder = tmp_path / "ours_and_more"
+    folder.mkdir()
+    dsl = OPERATION_REGISTRY["triton"]
+    own = dataclasses.replace(dsl, folders=(*dsl.folders, str(tmp_path / "ours")))
+    monkeypatch.setitem(OPERATION_REGISTRY, "triton", own)
+    theirs = imported(Path(kernels.__file__).read_text(), folder, "their_kernels")
+    triton_viz.trace("tracer")(theirs.row_norm)[(1,)](torch.ones(1, 4), torch.zeros(1), 4, BLOCK=4)
+    paths = [[site.function for site in record.call_path] for record in triton_viz.launches[-1].records]
+    assert paths[0] == ["row_norm", "load_row"]
+    assert all(path[0] == "row_norm" for path in paths)

@@ -95,6 +95,20 @@ def test_products_plus_something_are_rounded_once(kind: type[np.floating], data:
         check(rounding.multiply_add, left, kind, a, b, cancelled)
 
 
+@given(data=st.data())
+def test_products_plus_something_can_be_rounded_once_more_if_they_were_rounded_to_odd(
+    data: st.DataObject,
+) -> None:
+    a, b, c = (np.float32(data.draw(floats(np.float32))) for _ in range(3))
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    with np.errstate(all="ignore"):
+        (found,) = rounding.multiply_add_to_odd(*(np.array([value]) for value in (a, b, c)))
+    assert found.dtype == np.float32
+    down, up = (in_direction(exact, np.float32, way) for way in "du")
+    assert float(found) in (down, up)
+    assert down == up or found.view(np.uint32) & 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 def test_square_roots_are_exactly_rounded(kind: type[np.floating], data: st.DataObject) -> None:
@@ -134,7 +148,7 @@ def test_integers_become_the_float_on_the_right_side(
 @pytest.mark.parametrize("integer", [np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-def test_floats_become_whole_numbers_within_range(
+def test_floats_become_integers_within_range(
     kind: type[np.floating], integer: type[np.integer], data: st.DataObject
 ) -> None:
     info = np.iinfo(integer)

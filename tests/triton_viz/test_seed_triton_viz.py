@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import triton_viz
+from tests.programs import TIMEOUT
 from tests.triton_viz.helpers import client_kernels, kernels
 from tests.triton_viz.helpers.watching import Everything, Vectorized, Watch, launch_add, line_of, traced
 from triton_viz.clients import Profiler, RaceDetector, Sanitizer, Tracer
@@ -217,7 +218,7 @@ def test_lock_fn_guards_shared_data():
 
         def grid_idx_callback(self, grid_idx: Any) -> None:
             if grid_idx[0] < 2:
-                self.meet.wait(timeout=60)  # two threads for sure
+                self.meet.wait(timeout=TIMEOUT)  # two threads for sure
 
         def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
             return OpCallbacks(after_callback=self.add if op_type is Store else None)

@@ -18,6 +18,7 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
 import triton_viz
+from tests.programs import TIMEOUT
 from triton_viz.dsls.triton.gpu_standins import DEVICE, driver_is_active, standing_in
 from triton_viz.errors import AccessError, UnsupportedError
 
@@ -246,12 +247,12 @@ def test_scopes_may_close_in_any_order(order: tuple[int, ...]):
 
 def test_scopes_of_several_threads_overlap():
     before = state()
-    entered, leave = threading.Barrier(3, timeout=60), [threading.Event(), threading.Event()]
+    entered, leave = threading.Barrier(3, timeout=TIMEOUT), [threading.Event(), threading.Event()]
 
     def work(n: int) -> None:
         with triton_viz.trace():
             entered.wait()
-            assert leave[n].wait(60)
+            assert leave[n].wait(TIMEOUT)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(work, n) for n in range(2)]
@@ -265,7 +266,7 @@ def test_scopes_of_several_threads_overlap():
     assert state() == before
 
 
-def test_a_driver_that_somebody_set_answers_for_itself(monkeypatch):
+def test_a_driver_that_was_set_is_used(monkeypatch):
     theirs: Any = object()
     monkeypatch.setattr(driver, "_active", theirs)
     before = [dict(vars(place)) for place in PLACES]

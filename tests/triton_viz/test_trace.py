@@ -10,30 +10,20 @@ import triton
 import triton.language as tl
 from triton.runtime.interpreter import GridExecutor, InterpretedFunction, interpreter_builder
 from triton.runtime.jit import JITFunction
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 import triton_viz
 from examples import matmul
 from tests.programs import run_python
 from tests.triton_viz.helpers import kernels
-from tests.triton_viz.helpers.watching import line_of
+from tests.triton_viz.helpers.watching import Counter, accesses, line_of, ops_of
 from triton_viz.clients import Tracer
-from triton_viz.core.client import Client, ClientManager, ForLoopCallbacks, OpCallbacks
-from triton_viz.core.data import Access, Atomic, Dot, Launch, Load, Op, Record, Store
+from triton_viz.core.client import ClientManager, OpCallbacks
+from triton_viz.core.data import Access, Atomic, Dot, Launch, Load, Op, Store
 from triton_viz.core.trace import TritonTrace
 from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.errors import AccessError, KernelError, UnsupportedError
 
 pytestmark = pytest.mark.usefixtures("no_launches")
-
-
-def ops_of(launch: Launch) -> list[Record]:
-    """What each program did, program by program."""
-    return [op for program in launch.programs() for op in launch.at(program)]
-
-
-def accesses(launch: Launch) -> list[Access]:
-    return [op for op in ops_of(launch) if isinstance(op, Access)]
 
 
 def traced_add(n: int = 10, block: int = 4) -> Launch:
@@ -172,43 +162,6 @@ def test_three_runs_are_three_launches_with_their_own_records():
     assert len({id(launch.records) for launch in triton_viz.launches}) == 3
 
 
-class Counter(Client):
-    """Counts ops by type, and keeps the order of its callbacks."""
-
-    NAME = "counter"
-
-    def __init__(self) -> None:
-        self.ops: dict[str, int] = {}
-        self.calls: list[str] = []
-
-    def pre_run_callback(self, fn):
-        self.calls.append("pre_run")
-
-    def post_run_callback(self, fn):
-        self.calls.append("post_run")
-
-    def arg_callback(self, name, arg):
-        self.calls.append(f"arg {name}")
-
-    def grid_callback(self, grid):
-        self.calls.append(f"grid {grid}")
-
-    def grid_idx_callback(self, grid_idx):
-        self.calls.append(f"program {grid_idx}")
-
-    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        def count(**arguments):
-            self.ops[op_type.__name__] = self.ops.get(op_type.__name__, 0) + 1
-
-        return OpCallbacks(after_callback=count)
-
-    def register_for_loop_callback(self) -> ForLoopCallbacks:
-        return ForLoopCallbacks()
-
-    def finalize(self):
-        return []
-
-
 def test_several_clients_see_every_op():
     counter = Counter()
     kernel = triton_viz.trace(client=["tracer", counter])(kernels.add)
@@ -285,73 +238,6 @@ def test_everything_is_restored_after_success_failure_and_interruption():
     assert patched_places() == before
     assert triton_viz.launches == kept, "earlier launches are kept"
     traced_add()
-
-
-def test_a_kernel_that_raises_names_kernel_program_and_line():
-    line = line_of(kernels.raises, "static_assert")
-    with pytest.raises(
-        KernelError, match=rf"kernels\.py:{line}: kernel raises, program \(0, 0, 0\): .*BLOCK is"
-    ):
-        triton_viz.trace()(kernels.raises)[(1,)](torch.ones(4), BLOCK=4)
-
-
-def test_a_wild_pointer_is_an_error_not_a_crash_and_touches_nothing():
-    room = torch.zeros(16)
-    x, y, out = torch.ones(10), torch.ones(10), room[:10]
-    line = line_of(kernels.add_unmasked, "tl.store")
-    with pytest.raises(
-        AccessError, match=rf"kernels\.py:{line}: kernel add_unmasked, program \(2, 0, 0\).*mask"
-    ):
-        triton_viz.trace()(kernels.add_unmasked)[(3,)](x, y, out, 10, BLOCK=4)
-    assert room[10:].tolist() == [0] * 6
-    with pytest.raises(IndexError):
-        triton_viz.trace(Counter)(kernels.add_unmasked)[(3,)](x, y, out, 10, BLOCK=4)
-
-
-def test_an_access_wider_than_what_is_left_is_refused():
-    with pytest.raises(AccessError):
-        triton_viz.trace()(kernels.read_wide)[(1,)](torch.zeros(9, dtype=torch.int8), torch.zeros(2))
-
-
-def test_a_kernel_may_reach_past_its_view_into_the_same_storage():
-    base = torch.arange(8.0)
-    out = torch.zeros(4)
-    triton_viz.trace()(kernels.shift)[(1,)](base[4:], out, -1, BLOCK=4)
-    assert out.tolist() == [3, 4, 5, 6]
-    load = accesses(triton_viz.launches[-1])[0]
-    assert (load.tensor, load.offsets.tolist()) == ("x", [-1, 0, 1, 2])
-
-
-def test_tensors_in_tuples_and_descriptors_are_arguments_too():
-    x, out = torch.arange(4.0), torch.zeros(4)
-    triton_viz.trace()(kernels.add_pair)[(1,)]((x, x), out, BLOCK=4)
-    assert out.tolist() == [0, 2, 4, 6]
-    assert [tensor.name for tensor in triton_viz.launches[-1].tensors] == ["pair[0]", "pair[1]", "out"]
-
-    matrix, out = torch.arange(64.0).reshape(4, 16), torch.zeros(4, 16)
-    described = TensorDescriptor.from_tensor(matrix, [4, 16])
-    triton_viz.trace()(kernels.copy_described)[(1,)](described, out, ROWS=4, COLUMNS=16)
-    torch.testing.assert_close(out, matrix)
-    assert accesses(triton_viz.launches[-1])[0].tensor == "source"
-
-
-def test_one_op_may_reach_into_two_tensors():
-    x, y, out = torch.arange(4.0), torch.arange(10.0, 14.0), torch.zeros(4)
-    triton_viz.trace()(kernels.choose)[(1,)](x, y, out, BLOCK=4)
-    load = accesses(triton_viz.launches[-1])[0]
-    assert load.elements.which is not None
-    found = [load.elements.tensors[i] for i in load.elements.which[0]]
-    values = {"x": x, "y": y}
-    assert out.tolist() == [values[n][o].item() for n, o in zip(found, load.offsets, strict=True)]
-    assert set(found) == {"x", "y"}
-
-
-def test_a_reinterpreted_tensor_is_the_one_behind_it():
-    x, out = torch.arange(4, dtype=torch.int8), torch.zeros(4, dtype=torch.int8)
-    fp8 = [triton.reinterpret(tensor, tl.float8e5) for tensor in (x, out)]
-    triton_viz.trace()(kernels.shift)[(1,)](*fp8, 0, BLOCK=4)
-    assert out.tolist() == [0, 1, 2, 3]
-    assert [tensor.name for tensor in triton_viz.launches[-1].tensors] == ["x", "out"]
 
 
 def test_threads_take_turns_and_leave_nothing_patched():

@@ -10,7 +10,7 @@ import triton_viz
 from tests.triton_viz.corpus import CASES
 from tests.triton_viz.corpus.case import Case, launched_with
 from tests.triton_viz.corpus.features import OLD_NAMES_ARE_FINE
-from tests.triton_viz.test_visualizer import api, marks
+from tests.triton_viz.helpers.page_answers import api, marks
 from triton_viz.core.data import Access, Launch
 from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.visualizer.interface import create_app

@@ -8,9 +8,13 @@ import urllib.error
 import urllib.request
 
 import pytest
+import torch
 
 import triton_viz
 from examples import vector_add
+from tests.programs import TIMEOUT
+from tests.triton_viz.helpers import kernels
+from triton_viz.clients import Tracer
 from triton_viz.visualizer import interface, visualizer_command
 from triton_viz.visualizer.interface import create_app
 
@@ -22,21 +26,21 @@ def test_launch_serves_on_loopback_from_a_thread(capsys: pytest.CaptureFixture[s
     address = triton_viz.launch(port=0, block=False, open_browser=False)
     assert address.startswith("http://127.0.0.1:")
     assert address in capsys.readouterr().out
-    with urllib.request.urlopen(address + "api/launches", timeout=10) as answer:
+    with urllib.request.urlopen(address + "api/launches", timeout=TIMEOUT) as answer:
         assert len(json.load(answer)["launches"]) == 1
-    with urllib.request.urlopen(address, timeout=10) as answer:
+    with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
         assert b"<html" in answer.read().lower()
     with pytest.raises(urllib.error.HTTPError):
-        urllib.request.urlopen(address + "absent.js", timeout=10)
+        urllib.request.urlopen(address + "absent.js", timeout=TIMEOUT)
 
 
 def test_without_a_port_a_free_one_is_taken(monkeypatch: pytest.MonkeyPatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         usual = taken.getsockname()[1]
-        monkeypatch.setattr("triton_viz.visualizer.interface.USUAL_PORT", usual)
+        monkeypatch.setattr("triton_viz.visualizer.interface.DEFAULT_PORT", usual)
         address = triton_viz.launch(block=False, open_browser=False)
     assert address != f"http://127.0.0.1:{usual}/"
-    with urllib.request.urlopen(address, timeout=10) as answer:
+    with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
         assert answer.status == 200
 
 
@@ -92,6 +96,32 @@ def test_a_server_that_ends_while_it_is_told_to_does_so_in_order():
     server.stop()
     thread.join(10)
     assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("url", ["tensor?tensor=x&layer=coverage", "tensor?tensor=x", "programs?"])
+def test_rows_longer_than_all_there_is_cost_nothing(url: str):
+    vector_add.run()
+    api = create_app().test_client()
+    answers = [api.get(f"/api/{url}&columns={columns}&across=4&down=2") for columns in (10**4, 10**15)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].data == answers[1].data
+
+
+def test_what_would_take_all_memory_is_refused_with_its_size():
+    """A tensor of two gigabytes of which a kernel reads a few bytes."""
+    large = torch.empty(1 << 31, dtype=torch.int8)
+    triton_viz.trace(Tracer(values=True))(kernels.add)[(1,)](large, large, large, 4, BLOCK=4)
+    api = create_app().test_client()
+    window = "tensor?tensor=x&columns=8&across=2&down=2"
+    for url in (f"{window}&layer=coverage", f"{window}&layer=values", "histogram?tensor=x"):
+        answer = api.get(f"/api/{url}")
+        assert answer.status_code == 400
+        assert answer.get_json()["error"].startswith("The elements of x are 2,147,483,648: at most")
+    assert api.get(f"/api/{window}").status_code == 200
+    launch = triton_viz.launches[-1]
+    launch.grid = (1 << 20, 1 << 20, 1)
+    answer = api.get("/api/programs?columns=8&across=2&down=2")
+    assert "The programs of add are 1,099,511,627,776" in answer.get_json()["error"]
 
 
 @pytest.mark.parametrize(

@@ -20,26 +20,26 @@ from triton_viz.core.data import Issue, Launch, Site
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _AROUND = 2
 """How many lines of source to show before and after the one in question."""
-_MILD = ("benign race",)
-"""Kinds that are worth knowing of, and that nothing fails for."""
+_WARNINGS = ("benign race",)
+"""Kinds of issues that are warnings only."""
 
 
 def issues_of(launches: Launch | Iterable[Launch]) -> list[tuple[Launch, Issue]]:
-    """All that clients found, with the launch that it was found in."""
+    """The issues of launches, each with its launch."""
     given = [launches] if isinstance(launches, Launch) else launches
     return [(launch, record) for launch in given for record in launch.records if isinstance(record, Issue)]
 
 
 def violations(launches: Launch | Iterable[Launch]) -> list[Issue]:
-    """Kinds of issues that are errors, not only warnings."""
+    """The issues that are errors, not only warnings or notes."""
     return [issue for _, issue in issues_of(launches) if level(issue) == "error"]
 
 
 def level(issue: Issue) -> str:
-    """How bad: `error`, `warning` (harmless so far) or `note` (undecided)."""
+    """The severity: `error`, `warning` (harmless so far) or `note` (undecided)."""
     if issue.verdict != "violation":
         return "note"
-    return "warning" if issue.kind in _MILD else "error"
+    return "warning" if issue.kind in _WARNINGS else "error"
 
 
 # --- for people ---
@@ -48,7 +48,7 @@ _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
 def print_issues(launches: Launch | Iterable[Launch], console: Console | None = None) -> None:
-    """Write what was found to the terminal, a panel for each issue."""
+    """Print the issues to the terminal, a panel for each."""
     console = console or Console(stderr=True)
     for launch, issue in issues_of(launches):
         style = _STYLES[level(issue)]
@@ -61,7 +61,7 @@ def print_issues(launches: Launch | Iterable[Launch], console: Console | None = 
 
 
 def print_summary(launches: Sequence[Launch], name: str, console: Console | None = None) -> None:
-    """One line: how much was looked at, and what came of it."""
+    """Print one line: the launches and accesses that were checked, and the violations."""
     console = console or Console(stderr=True)
     verdicts = [record for launch in launches for record in launch.records if isinstance(record, Verdict)]
     found, bad = len(issues_of(launches)), len(violations(launches))
@@ -202,13 +202,15 @@ def _result(launch: Launch, issue: Issue, kinds: Sequence[str]) -> dict[str, Any
     if issue.other_path:
         at = _location(issue.other_path[-1])
         others = ", ".join(map(str, issue.others))
-        result["relatedLocations"] = [{**at, "id": 1, "message": {"text": f"programs {others} came here"}}]
+        result["relatedLocations"] = [
+            {**at, "id": 1, "message": {"text": f"programs {others} access it here"}}
+        ]
     return result
 
 
 def _location(site: Site) -> dict[str, Any]:
     path = Path(site.file)
-    try:  # beside or below where we are: as code hosts want it
+    try:  # relative to the current folder, as code hosts want it
         uri = path.resolve().relative_to(Path.cwd()).as_posix()
     except ValueError:
         uri = path.as_uri() if path.is_absolute() else path.as_posix()

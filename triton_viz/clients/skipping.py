@@ -1,19 +1,22 @@
-"""Accesses that are noted and not done, for a client that needs no real data."""
+"""Overriders that skip loads and stores, for a client that needs no real data."""
 
 from typing import Any
 
-import numpy as np
+from triton_viz.core.patch import running_backend
+from triton_viz.dsls import find_dsl
+from triton_viz.errors import UnsupportedError
 
-from triton_viz.dsls.triton.ops.types import compute_dtype
-from triton_viz.executor.value import Value
 
-
-def skipped_load(pointers: Value, *_: Any, **__: Any) -> Value:
-    """Zeros of the right shape and type, the same for all lanes."""
-    dtype = pointers.dtype.element_ty
-    zero = np.zeros((1,) * (1 + len(pointers.shape)), compute_dtype(dtype))
-    return Value(np.broadcast_to(zero, (1, *pointers.shape)), dtype)
+def skipped_load(*args: Any, **kwargs: Any) -> Any:
+    """The result of a load that reads nothing: zeros, as the language of the launch makes them."""
+    zeros = find_dsl(running_backend()).zeros
+    if zeros is None:
+        raise UnsupportedError(
+            f"loads cannot be skipped: backend {running_backend()!r} does not say what a skipped one gives. "
+            "Its DSL(...) needs `zeros` (docs/adding-a-dsl.md)"
+        )
+    return zeros(*args, **kwargs)
 
 
 def skipped_store(*_: Any, **__: Any) -> None:
-    """Nothing."""
+    """Write nothing."""

@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Record)
 
 
 def record(kind: type[R], **fields: Any) -> R:
-    """A record of the op that is being executed, for a callback to make: who runs it, and where."""
+    """A record of the op that is being executed, for a callback: with its programs and its line."""
     now = here()
     path = kernel_call_path(now.kernel)
     return kind(programs=now.programs, call_path=path, iterations=now.iterations, **fields)

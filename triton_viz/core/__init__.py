@@ -1,5 +1,5 @@
-"""The tracing core: how a kernel is run so that clients see every op.
+"""The tracing core: runs a kernel so that clients see every op.
 
-`trace` wraps a kernel, `patch` routes its ops through callbacks, `client` is what receives them, `data`
-is what comes out. Knows no client by name: they are in `registry`; never imports gt.
+`trace` wraps a kernel, `patch` routes its ops through callbacks, `client` receives them, `data` defines
+the records that come out. It names no client (`client_registry` has them) and never imports gt.
 """

@@ -1,4 +1,4 @@
-"""Setting attributes for a while, in scopes that may close in any order."""
+"""Temporarily set attributes, in scopes that may close in any order."""
 
 import threading
 from collections.abc import Iterable
@@ -8,28 +8,30 @@ from typing import Any
 _INHERITED: Any = object()
 _lock = threading.RLock()
 _stacks: dict[tuple[int, str], list[tuple[Any, Any]]] = {}
-"""For each attribute that is set, by its owner's id and its name: who set it to what, oldest first.
+"""By owner id and attribute name: the scopes that set the attribute and their values, oldest first.
 
-The first entry is what was there before. A scope keeps its owners alive, so that ids stay theirs.
+The first entry is the original value. A scope keeps its owners alive, so that ids are not reused.
 """
 
 
 class set_attributes:
-    """Sets attributes while inside. One that came from the class is removed again, not copied down.
+    """Sets attributes while inside. An inherited one is removed again at the end, not copied to its owner.
 
     Of several scopes that set one attribute, the one that was entered last wins, whichever are left first.
-    When all are left, what was there before is there again.
+    When all are left, the original value is restored. One object may be entered again.
     """
 
     def __init__(self, patches: Iterable[tuple[Any, str, Any]]):
-        self._patches = list(patches)
+        self._patches = [((id(owner), name), owner, name, value) for owner, name, value in patches]
 
     def __enter__(self) -> None:
         try:
             with _lock:
-                for owner, name, value in self._patches:
-                    before = (None, vars(owner).get(name, _INHERITED))
-                    _stacks.setdefault((id(owner), name), [before]).append((self, value))
+                for key, owner, name, value in self._patches:
+                    stack = _stacks.get(key)
+                    if stack is None:
+                        stack = _stacks[key] = [(None, vars(owner).get(name, _INHERITED))]
+                    stack.append((self, value))
                     setattr(owner, name, value)
         except BaseException:
             self._restore()
@@ -42,16 +44,24 @@ class set_attributes:
 
     def _restore(self) -> None:
         with _lock:
-            for owner, name, _ in reversed(self._patches):
-                stack = _stacks.get((id(owner), name), [])
-                position = next((n for n in reversed(range(len(stack))) if stack[n][0] is self), None)
-                if position is None:  # an error came before it was set
+            for key, owner, name, _ in reversed(self._patches):
+                stack = _stacks.get(key)
+                if stack is None:  # an error came before it was set
                     continue
-                del stack[position]
-                if position == len(stack):
+                if stack[-1][0] is self:
+                    stack.pop()
                     _set(owner, name, stack[-1][1])
+                else:  # another scope was entered later: its value stays
+                    _remove(stack, self)
                 if len(stack) == 1:
-                    del _stacks[id(owner), name]
+                    del _stacks[key]
+
+
+def _remove(stack: list[tuple[Any, Any]], scope: Any) -> None:
+    for position in reversed(range(len(stack))):
+        if stack[position][0] is scope:
+            del stack[position]
+            return
 
 
 def _set(owner: Any, name: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +18,10 @@ _MOST_KNOWN = 10_000
 
 _site = functools.cache(Site)
 _codes: dict[int, tuple[CodeType, bool | None]] = {}
-"""For code by its id (its hash is that of all its constants): itself, so that it stays, and whether it is the
-user's; None if it is what calls a client."""
+"""By the id of a code object (hashing it would hash all its constants): the object itself, which keeps it
+alive, and whether it is the user's; None if it calls clients."""
 _paths: dict[tuple[int, ...], tuple[tuple[Site, ...], "Columns", list[CodeType]]] = {}
-"""The call path for each way through the code, and that code: while it is kept, its ids are not reused."""
+"""The call path for each chain of calls, and the code of the calls, so that its ids are not reused."""
 
 
 Instruction = tuple[int, ...]
@@ -31,7 +32,7 @@ Columns = tuple[tuple[int, int], ...]
 
 
 def here() -> Here:
-    """Where the op is that is being executed: of which kernel, by which programs, in which iterations."""
+    """The kernel, the programs and the iterations of the op that is being executed."""
     return find_dsl(patch.running_backend()).here()
 
 
@@ -42,17 +43,17 @@ def kernel_call_path(kernel: Callable) -> tuple[Site, ...]:
 
 def kernel_instruction(kernel: Callable) -> tuple[tuple[Site, ...], Instruction]:
     """The call path, and which instruction of its last line."""
-    path, _, instruction = _way(kernel)
+    path, _, instruction = _find(kernel)
     return path, instruction
 
 
 def kernel_columns(kernel: Callable) -> tuple[tuple[Site, ...], Columns]:
     """The call path, and the columns of the calls in it."""
-    return _way(kernel)[:2]
+    return _find(kernel)[:2]
 
 
-def _way(kernel: Callable) -> tuple[tuple[Site, ...], Columns, Instruction]:
-    """The way through the user's code to the op that is being executed."""
+def _find(kernel: Callable) -> tuple[tuple[Site, ...], Columns, Instruction]:
+    """The call path of the op that is being executed, the columns of its calls, and its instruction."""
     file, name = kernel.__code__.co_filename, kernel.__name__
     frames: list[FrameType] = []
     key: list[int] = []
@@ -61,7 +62,7 @@ def _way(kernel: Callable) -> tuple[tuple[Site, ...], Columns, Instruction]:
         code = frame.f_code
         known = _codes.get(id(code))
         if known is None:
-            known = _learn(code)
+            known = _classify(code)
         # The interpreter runs a rewritten copy of the kernel: same file, name and lines, other code object.
         is_kernel = code.co_name == name and code.co_filename == file
         if known[1] is None:  # so far these were lines of a client, not of the kernel
@@ -73,13 +74,13 @@ def _way(kernel: Callable) -> tuple[tuple[Site, ...], Columns, Instruction]:
         if is_kernel:
             break
         frame = frame.f_back
-    where = tuple(key)
-    known_path = _paths.get(where)
+    instruction = tuple(key)
+    known_path = _paths.get(instruction)
     if known_path is None:
         frames.reverse()
         sites = tuple(_site(f.f_code.co_filename, f.f_lineno, f.f_code.co_name) for f in frames)
-        known_path = _paths[where] = sites, tuple(map(_columns, frames)), [f.f_code for f in frames]
-    return known_path[0], known_path[1], where
+        known_path = _paths[instruction] = sites, tuple(map(_columns, frames)), [f.f_code for f in frames]
+    return known_path[0], known_path[1], instruction
 
 
 def _columns(frame: FrameType) -> tuple[int, int]:
@@ -87,13 +88,16 @@ def _columns(frame: FrameType) -> tuple[int, int]:
     return start or 0, end or 0
 
 
-def _learn(code: CodeType) -> tuple[CodeType, bool | None]:
+def _classify(code: CodeType) -> tuple[CodeType, bool | None]:
+    """Whether code is the user's (None if it calls clients), as an entry of `_codes`."""
     if len(_codes) > _MOST_KNOWN:
         _codes.clear()
         _paths.clear()
     file = code.co_filename
     folders = [folder for dsl in OPERATION_REGISTRY.loaded() for folder in dsl.folders]
-    users = None if _calls_clients(file) else not file.startswith((_OURS, *folders))
+    # With a separator: `triton_kernels` beside `triton` is the user's.
+    inside = tuple(f"{folder}{os.sep}" for folder in (_OURS, *folders))
+    users = None if _calls_clients(file) else not file.startswith(inside)
     known = _codes[id(code)] = code, users
     return known
 

@@ -40,8 +40,8 @@ class OpCallbacks:
     only: Collection[str] | None = None
     """If given, ops of other names (a `Compute`'s `name`) are not for this client: they cost it nothing."""
     mask_overrider: Callable[..., Any] | None = None
-    """Of an access: called before everything else, with what callbacks of a vectorized client get. The op and
-    all clients then have the mask that it returns: an element that it takes away is not touched."""
+    """Of an access: called before everything else, with the arguments of a vectorized client's callbacks. It
+    returns the mask that the op and all clients then see: an element that it masks off is not accessed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Client(ABC):
     """Whether callbacks take all programs of a chunk at once. One client that does not makes the whole launch
     run one program at a time."""
     finds_issues: ClassVar[bool] = False
-    """Whether it looks for something wrong: then a launch without its `Issue`s was checked."""
+    """Whether it reports violations: then a launch without an `Issue` of it was checked."""
 
     # Required: every client defines these, if only to do nothing.
 
     @abstractmethod
     def pre_run_callback(self, fn: Callable) -> None:
-        """Called once, before a launch: the place to reset what belongs to one launch."""
+        """Called once, before a launch: reset the state of the last launch here."""
 
     @abstractmethod
     def post_run_callback(self, fn: Callable) -> None:
@@ -82,7 +82,7 @@ class Client(ABC):
 
     @abstractmethod
     def grid_callback(self, grid: Program) -> None:
-        """Called once per launch with the grid's size, after all arguments: the place to set up sampling."""
+        """Called once per launch with the grid's size, after all arguments: set up sampling here."""
 
     @abstractmethod
     def grid_idx_callback(self, grid_idx: Any) -> None:
@@ -103,7 +103,7 @@ class Client(ABC):
     # Optional: these do nothing unless a client overrides them.
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:
-        """Which programs this client needs, as positions in the grid counted with z fastest; None: all.
+        """Which programs this client needs, as linear program ids (z fastest); None: all.
 
         The others are left out only if every client chooses the same: results then lack what they would
         have written.
@@ -120,15 +120,15 @@ class Client(ABC):
         """
 
     def issue_callback(self, issue: Issue) -> bool:
-        """Told of something wrong that the language itself found in the kernel; whether this client keeps it.
+        """Called with a violation that the language itself found in the kernel; whether this client keeps it.
 
-        If one does, the kernel goes on as well as it can: what is outside a tensor is neither read nor
-        written. If none does, it is an error, and the kernel ends.
+        If one does, the kernel continues as far as possible: elements outside of a tensor are neither read
+        nor written. If none does, it is an error, and the kernel ends.
         """
         return False
 
     def pre_warmup_callback(self, jit_fn: Callable) -> bool:
-        """Whether the kernel is to be compiled for `warmup_target()` before it runs, to look at its ASM."""
+        """Whether to compile the kernel for `warmup_target()` before it runs, to inspect its ASM."""
         return False
 
     def warmup_target(self) -> str:
@@ -136,7 +136,7 @@ class Client(ABC):
         return cfg.target
 
     def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
-        """Called with what the compiler made of the kernel (`Compiled`), or the error if it could not.
+        """Called with the compiled kernel (`Compiled`), or with the compiler's error.
 
         That is before the launch, which runs either way: a CPU can run what a GPU's compiler refuses.
         """
@@ -214,7 +214,7 @@ class ClientManager:
         self.adopted: Callable[[], list[TensorInfo]] = list
         """The tensors that are no arguments, but that pointers in memory led to."""
         self.language_records: Callable[[], list[Record]] = list
-        """Records of the launch that no client makes, but its language: a chip's buffers and totals."""
+        """Records of the launch that its language makes: a chip's buffers and totals."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """An argument of the launch. Tensors become the memory that the kernel may touch."""
@@ -246,7 +246,7 @@ class ClientManager:
             client.grid_idx_callback(programs if client.vectorized else programs.only())
 
     def issue_callback(self, issue: Issue) -> bool:
-        """Something wrong; whether a client keeps it. Each is told, whatever the others say."""
+        """A violation that the language found; whether any client keeps it. All clients are called."""
         kept = [client.issue_callback(issue) for client in self.clients.values()]
         return any(kept)
 

@@ -69,7 +69,7 @@ def register_client(
 
     Two clients of one name are an error; registering the same one again changes nothing.
     """
-    importlib.import_module("triton_viz.clients")  # they have their names first
+    importlib.import_module("triton_viz.clients")  # first: their names are taken
     entry = Entry(name, client, command)
     present = _entries.get(name)
     if present is not None and present != entry:

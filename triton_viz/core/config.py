@@ -4,12 +4,12 @@ cfg.enabled      TRITON_VIZ_ENABLED=0      leave kernels untouched: `trace` retu
 cfg.vectorized   TRITON_VIZ_VECTORIZED=0   run one program at a time, also where all could run at once
 cfg.num_sms      TRITON_VIZ_NUM_SMS=4      run programs on so many threads, like a GPU on its processors
 cfg.values       TRITON_VIZ_VALUES=1       let the tracer keep what was read and written
-cfg.target       TRITON_VIZ_TARGET=cuda:80 what to compile for where a client asks for ASM; no GPU is needed
-cfg.sanitizer    TRITON_VIZ_SANITIZER=off  what `Sanitizer()` gives: symbolic, concrete or off
-cfg.progress     TRITON_VIZ_PROGRESS=0     no bar on the terminal during a long launch
+cfg.target       TRITON_VIZ_TARGET=cuda:80 target to compile for where a client asks for ASM; no GPU is needed
+cfg.sanitizer    TRITON_VIZ_SANITIZER=off  implementation of `Sanitizer()`: symbolic, concrete or off
+cfg.progress     TRITON_VIZ_PROGRESS=0     no progress bar on the terminal during a long launch
 
-What is on or off is written as 1 or 0, true or false, on or off, yes or no, in upper or lower case. A
-variable that is empty is as if it was not set; anything else is a ConfigError.
+A boolean is written as 1 or 0, true or false, on or off, yes or no, in upper or lower case. An empty
+variable counts as not set; any other value is a ConfigError.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """The data model of a trace: launches, their tensors, and their records.
 
-A record is an op that programs executed, or something that was found out about the launch: an issue, a
-verdict, a profile. Everything here is plain data and survives a trip through a file.
+A record is an op that programs executed, or a finding about the launch: an issue, a
+verdict, a profile. Everything here is plain data, and can be saved to a file and loaded again.
 """
 
 import itertools
@@ -58,7 +58,7 @@ def record_type(name: str) -> "type[Record] | None":
 class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Base class of records: an `Op`, or a finding of a client or the language about the launch.
 
-    It is about one place in the source and one iteration, and about all programs that it holds for. A field
+    It is about one line of source and one iteration, and about all programs that share it. A field
     that is `Numbers` holds a number for each lane. `at` gives one program's part.
     """
 
@@ -116,7 +116,7 @@ class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
 
 class Op(Record, frozen=True, tag=True, kw_only=True):
-    """An operation of the kernel at one place in the source, of all programs that executed it together.
+    """An operation of the kernel at one line of source, of all programs that executed it together.
 
     A subclass says which op, and what it did. `at` gives what one program did.
     """
@@ -126,11 +126,11 @@ class Op(Record, frozen=True, tag=True, kw_only=True):
         OPS[cls.__name__] = cls
 
 
-del RECORDS["Op"]  # no kind by itself: its subclasses are
+del RECORDS["Op"]  # abstract: only its subclasses are recorded
 
 
 def join_chunks(chunks: Sequence[Sequence[R]]) -> list[R]:
-    """Records, with those of chunks in a row put together where they did the same in the same order."""
+    """The records of all chunks. Consecutive chunks that ran the same ops in the same order share records."""
     result: list[R] = []
     for _, alike in itertools.groupby(chunks, key=lambda chunk: [_key(op) for op in chunk]):
         together = list(alike)
@@ -151,7 +151,7 @@ def _key(op: Record) -> tuple[Any, ...]:
 
 
 class Access(Op, frozen=True, tag=True, kw_only=True):
-    """Elements of tensors that were touched. Where the mask is false nothing was."""
+    """Elements of tensors that were touched; where the mask is false, none was."""
 
     elements: AccessedElements
     values: np.ndarray | None = None
@@ -167,10 +167,14 @@ class Access(Op, frozen=True, tag=True, kw_only=True):
 
     @classmethod
     def joined(cls, parts: Sequence[Any]) -> "Access | None":
-        """Records of one access by different programs as one."""
+        """Records of one access by different programs as one; None if they differ in more than what it
+        accessed: two operations on one line are two records.
+        """
         lanes = [part.programs.lanes for part in parts]
+        one = {"programs": parts[0].programs, "elements": parts[0].elements, "values": None}
+        alike = [msgspec.structs.replace(part, **one) for part in parts]
         positions = AccessedElements.joined([part.elements for part in parts], lanes)
-        if positions is None:
+        if positions is None or any(part != alike[0] for part in alike):
             return None
         values = None
         if parts[0].values is not None:
@@ -306,16 +310,16 @@ class Other(Op, frozen=True, tag=True, kw_only=True):
 
 
 class Issue(Record, frozen=True, tag=True, kw_only=True):
-    """Something wrong that a client found at this place, in one program that shows it."""
+    """A violation that a client found at this line, with one program that shows it."""
 
     kind: str
     """out of bounds, race, overflow, ..."""
     verdict: str
-    """violation: it happens, and was checked to happen. undecided: `message` says why."""
+    """violation: it happens, which was verified. undecided: `message` says why."""
     message: str
     tensor: str = ""
     index: tuple[int, ...] | None = None
-    """The element, as the user would index the tensor; None where there is none such."""
+    """The element, as the user would index the tensor; None if the address is no element's."""
     offset: int | None = None
     """The same as a distance from the tensor's first element, in elements."""
     past_end: int = 0
@@ -323,12 +327,19 @@ class Issue(Record, frozen=True, tag=True, kw_only=True):
     mask: bool | None = None
     """The mask at the element; None if there was none."""
     expression: str = ""
-    """How the address came about, in the user's names."""
+    """The expression of the address, in the user's names."""
     suggestion: str = ""
     others: tuple[Program, ...] = ()
     """Other programs that are part of it: the second of a race."""
     other_path: tuple[Site, ...] = ()
-    """Where they did their part."""
+    """Their call path."""
+
+    def check(self) -> None:
+        """Raise a ValueError unless its programs are of the grid."""
+        super().check()
+        for program in self.others:
+            if any(not 0 <= i < n for i, n in zip(program, self.programs.grid, strict=True)):
+                raise ValueError(f"an issue of a program {program} in a grid of {self.programs.grid}")
 
 
 _launches = itertools.count()

@@ -1,8 +1,8 @@
-"""Ctrl-C waits while something is half done.
+"""Ctrl-C is deferred while patches are made or undone.
 
-Python raises KeyboardInterrupt between any two instructions, also in the middle of a `finally` that puts
-things back. While interrupts are held, one that comes is kept, and delivered when they no longer are. What
-takes long is let through in between:
+Python raises KeyboardInterrupt between any two instructions, also in the middle of a `finally` that restores
+attributes. `held` keeps an interrupt until its end; `let_through` delivers interrupts again during the part
+that takes long:
 
     with held():
         patch()
@@ -12,76 +12,53 @@ takes long is let through in between:
         finally:
             restore()
 
-Only the main thread receives signals, so for others this does nothing.
+Only the main thread receives signals: on others this does nothing, nor where SIGINT has no Python handler.
 """
 
 import signal
+import sys
 import threading
 from types import FrameType
 from typing import Any
 
 
-class _Main:
-    """The main thread's state."""
-
-    depth = 0
-    holding = False
-    pending = False
-    previous: Any = None
-    """The handler that was there before ours."""
-
-
-def _on_signal(number: int, frame: FrameType | None) -> None:
-    if _Main.holding:
-        _Main.pending = True
-    else:
-        _Main.previous(number, frame)
-
-
-def _deliver() -> None:
-    if _Main.pending and not _Main.holding:
-        _Main.pending = False
-        signal.raise_signal(signal.SIGINT)
-
-
 class held:
-    """Keeps interrupts while inside."""
+    """Defers interrupts while inside."""
+
+    handler: Any = None
+    """The handler that was installed before, while this one is."""
+    pending = False
 
     def __enter__(self) -> None:
-        self._outer: bool | None = None
-        if threading.current_thread() is not threading.main_thread():
-            return
-        if not _Main.depth:
-            before = signal.getsignal(signal.SIGINT)
-            if not callable(before):  # ignored, or not Python's to handle
-                return
-            # From here on nothing is raised until the end: first hold, then be the one who is asked.
-            _Main.previous, _Main.pending, _Main.holding = before, False, True
-            signal.signal(signal.SIGINT, _on_signal)
-            self._outer = False
-        else:
-            self._outer, _Main.holding = _Main.holding, True
-        _Main.depth += 1
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self.keep)
+            self.handler = handler
+
+    def keep(self, number: int, frame: FrameType | None) -> None:
+        """The handler while interrupts are deferred."""
+        self.pending = True
 
     def __exit__(self, *error: object) -> None:
-        if self._outer is None:
-            return
-        _Main.depth -= 1
-        if not _Main.depth:
-            signal.signal(signal.SIGINT, _Main.previous)
-        _Main.holding = self._outer
-        _deliver()
+        if self.handler is not None:
+            signal.signal(signal.SIGINT, self.handler)
+            if self.pending:
+                signal.raise_signal(signal.SIGINT)
 
 
 class let_through:
-    """Delivers interrupts while inside, also one that was kept before."""
+    """Delivers interrupts while inside, also one that was deferred before."""
 
     def __enter__(self) -> None:
-        self._outer: bool | None = None
-        if threading.current_thread() is threading.main_thread():
-            self._outer, _Main.holding = _Main.holding, False
-            _deliver()
+        outer = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
+        on_main = threading.current_thread() is threading.main_thread()
+        self._held = outer if isinstance(outer, held) and on_main else None
+        if self._held is not None:
+            if self._held.pending:  # still deferred: the `finally` around this must not be interrupted again
+                self._held.pending = False
+                self._held.handler(signal.SIGINT, sys._getframe())
+            signal.signal(signal.SIGINT, self._held.handler)
 
     def __exit__(self, *error: object) -> None:
-        if self._outer is not None:
-            _Main.holding = self._outer
+        if self._held is not None:
+            signal.signal(signal.SIGINT, self._held.keep)

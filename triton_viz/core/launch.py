@@ -42,7 +42,7 @@ def launch_kernel(
     dsl = find_dsl(backend)
     run_grid = dsl.launch
     assert run_grid is not None, "trace() refuses a backend without it"
-    with _turn(), held(), dsl.environment(), let_through():
+    with _launch_lock(), held(), dsl.environment(), let_through():
         if dsl.bind is None:
             call = _bind_function(kernel, backend, args, kwargs)
         elif (call := dsl.bind(kernel, args, kwargs, grid)) is None:
@@ -73,12 +73,12 @@ def _bind_function(kernel: Any, backend: str, args: tuple[Any, ...], kwargs: dic
 
 
 @contextlib.contextmanager
-def _turn() -> Iterator[None]:
-    """Wait until no other thread launches, and let none launch while inside."""
+def _launch_lock() -> Iterator[None]:
+    """Hold the lock of launches while inside."""
     global _launching
     mine = threading.get_ident()
     if _launching != mine and any(dsl.is_running() for dsl in OPERATION_REGISTRY.loaded()):
-        # A thread of a launch, which would wait for the end of that launch for ever.
+        # A thread of a launch would wait for the end of that launch: a deadlock.
         raise UnsupportedError("a client can launch a kernel from a callback only while config.num_sms is 1")
     with _one_launch_at_a_time:
         _launching = mine
@@ -150,9 +150,9 @@ def _warm_up(dsl: DSL, call: Call, manager: ClientManager) -> None:
 
 
 def _explain(error: Exception, fn: Callable) -> Exception:
-    """An error of a kernel with the kernel's name, the program and the line; one of its caller as it is."""
+    """A kernel's error, with the kernel's name, the program and the line; any other error unchanged."""
     where, in_kernel = _deepest_line(error.__traceback__, fn)
-    if (site := getattr(error, "site", None)) is not None:  # it was found out later
+    if (site := getattr(error, "site", None)) is not None:  # found after that line had run
         where, in_kernel = f"{site.file}:{site.line}", True
     if not in_kernel:
         return error

@@ -6,6 +6,7 @@ A patch scope is entered at the outermost kernel only, and is always left again,
 import contextlib
 import dataclasses
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from triton_viz.core.client import Client, ClientManager, OpCallbacks
 
 Registered = list[tuple["Client", "OpCallbacks"]]
-"""Each client of a launch, with what it wants done around ops of one type."""
+"""Each client of a launch, with its callbacks for ops of one type."""
 
 
 class PatchOp:
     """Stands in for one op: adapter, callbacks before, the op or its overrider, callbacks after.
 
     It is an attribute of the builder's class, so it is called with the builder first, as the op would be.
-    `registered` is what each client answered for the op's type.
+    `registered` has the callbacks of the clients that asked for it.
     """
 
     def __init__(
@@ -41,16 +42,10 @@ class PatchOp:
         self.manager = manager
         self.original = original
         self.name = name
-        callbacks = [(client, c) for client, c in registered if c.only is None or name in c.only]
-        self.before = [_for(client, c.before_callback) for client, c in callbacks if c.before_callback]
-        self.after = [_for(client, c.after_callback) for client, c in callbacks if c.after_callback]
-        self.masks = [_blaming(client, c.mask_overrider) for client, c in callbacks if c.mask_overrider]
-        self._overrider = _only_overrider(name, callbacks)
-
-    @property
-    def wanted(self) -> bool:
-        """Whether any client asked for this op."""
-        return bool(self.before or self.after or self.masks or self._overrider)
+        self.before = [_taking(client, c.before_callback) for client, c in registered if c.before_callback]
+        self.after = [_taking(client, c.after_callback) for client, c in registered if c.after_callback]
+        self.masks = [_naming(client, c.mask_overrider) for client, c in registered if c.mask_overrider]
+        self._overrider = _only_overrider(name, registered)
 
     def __get__(self, builder: Any, owner: type | None = None) -> Any:
         return self if builder is None else functools.partial(self, builder)
@@ -60,7 +55,7 @@ class PatchOp:
         standard = self.adapter(builder, *args, **kwargs)
         changed = False
         if isinstance(accessed := standard.get("accessed"), Accessed):
-            # Here, for all clients at once, before the op: an address outside all tensors is never touched.
+            # Once for all clients, and before the op: an address outside of all tensors is never accessed.
             accessed.locate(self.manager.tensors)
             mask = accessed.mask
             for override in self.masks:
@@ -97,12 +92,15 @@ def _only_overrider(name: str, callbacks: "Registered") -> Callable[..., Any] | 
                 f"clients {first.NAME!r} and {client.NAME!r} both override the op {name!r}, with different "
                 "functions: trace the kernel with one of them, or let both give the same op_overrider"
             )
-    return _blaming(first, overrider)
+    return _naming(first, overrider)
 
 
-def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str, Any]], None]:
-    """A callback, called with what its client takes: all lanes at once, or plain arrays of one program."""
-    callback = _blaming(client, callback)
+def _taking(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str, Any]], None]:
+    """A callback that takes the standardized arguments, and passes them on as its client takes them.
+
+    That is all lanes at once, or plain arrays of one program.
+    """
+    callback = _naming(client, callback)
     if client.vectorized:
         return lambda standard: callback(**standard)
 
@@ -115,8 +113,8 @@ def _for(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str,
     return one_program
 
 
-def _blaming(client: "Client", callback: Callable[..., Any]) -> Callable[..., Any]:
-    """A callback whose errors say that they are the client's, and not the kernel's."""
+def _naming(client: "Client", callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A callback whose errors name its client, so that they are not taken for the kernel's."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -129,7 +127,7 @@ def _blaming(client: "Client", callback: Callable[..., Any]) -> Callable[..., An
 
 
 def _plain(value: Any) -> Any:
-    """A value of the only program, as an array; what is no value as it is."""
+    """A value of the only program as an array; any other object unchanged."""
     if isinstance(value, tuple | list):
         return tuple(_plain(member) for member in value)
     return value.at(0) if isinstance(value, Value) else value
@@ -141,19 +139,27 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
     dsl = find_dsl(backend)
     patches = []
     # Once per type, not per op: `Compute` is the type of a hundred ops.
-    registered: dict[Any, Registered] = {
-        op_type: [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
-        for op_type in dict.fromkeys(op_type for op_type, _ in dsl.operations.values())
-    }
+    registered: dict[Any, Registered] = {}
+    for op_type in dict.fromkeys(op_type for op_type, _ in dsl.operations.values()):
+        asked = [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
+        registered[op_type] = [(client, callbacks) for client, callbacks in asked if _are_any(callbacks)]
     for name, (op_type, adapter) in dsl.operations.items():
         present = getattr(dsl.namespace, name)
         # A client's callback may launch a kernel. Its ops are not the outer launch's.
         original = present.original if isinstance(present, PatchOp) else present
-        patched = PatchOp(original, name.removeprefix("create_"), adapter, manager, registered[op_type])
-        if patched.wanted or original is not present:
-            patches.append((dsl.namespace, name, patched if patched.wanted else original))
+        short = name.removeprefix("create_")
+        wanted = [(client, c) for client, c in registered[op_type] if c.only is None or short in c.only]
+        if wanted:
+            patches.append((dsl.namespace, name, PatchOp(original, short, adapter, manager, wanted)))
+        elif original is not present:
+            patches.append((dsl.namespace, name, original))
     with set_attributes(patches):
         yield
+
+
+def _are_any(callbacks: "OpCallbacks") -> bool:
+    given = (callbacks.before_callback, callbacks.after_callback, callbacks.op_overrider)
+    return callbacks.mask_overrider is not None or any(function is not None for function in given)
 
 
 @contextlib.contextmanager
@@ -162,14 +168,15 @@ def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
     callbacks = []
     for client in manager.clients.values():
         asked = client.register_for_loop_callback()
-        blaming = {name: call and _blaming(client, call) for name, call in vars(asked).items()}
-        callbacks.append(dataclasses.replace(asked, **blaming))
+        naming = {name: call and _naming(client, call) for name, call in vars(asked).items()}
+        callbacks.append(dataclasses.replace(asked, **naming))
     with find_dsl(backend).patch_loops(callbacks):
         yield
 
 
-_scopes: list[tuple[str, "ClientManager"]] = []
-"""Backend and manager of each launch that runs, the innermost last: a client may launch from a callback."""
+_scopes: list[tuple[str, "ClientManager", int]] = []
+"""Of each launch that runs its backend, its manager and the thread that began it, the innermost last: a
+client may launch from a callback."""
 
 
 def running_backend() -> str:
@@ -177,9 +184,10 @@ def running_backend() -> str:
     return _scopes[-1][0] if _scopes else default_backend()
 
 
-def running_manager() -> "ClientManager":
-    """The clients of the launch that runs."""
-    return _scopes[-1][1]
+def running_manager() -> "ClientManager | None":
+    """The clients of the launch that this thread has begun; None if another thread's launch runs."""
+    _, manager, thread = _scopes[-1]
+    return manager if thread == threading.get_ident() else None
 
 
 @contextlib.contextmanager
@@ -189,8 +197,8 @@ def patch_calls(backend: str, manager: "ClientManager") -> Iterator[None]:
     Only the outermost scope of a backend patches: a nested one finds everything in place.
     """
     dsl = find_dsl(backend)
-    outermost = all(running != backend for running, _ in _scopes)
-    _scopes.append((backend, manager))
+    outermost = all(running != backend for running, _, _ in _scopes)
+    _scopes.append((backend, manager, threading.get_ident()))
     try:
         with dsl.patch_calls() if outermost else contextlib.nullcontext():
             yield

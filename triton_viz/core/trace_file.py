@@ -31,7 +31,7 @@ class _Header(msgspec.Struct):
 
 
 class _StoredLaunch(msgspec.Struct):
-    """A launch whose records are read one by one: which kinds of records there are is open."""
+    """A launch whose records are read one by one: the types of records are not known before."""
 
     kernel: str
     file: str
@@ -45,7 +45,7 @@ class _StoredLaunch(msgspec.Struct):
 
 class _Trace(_Header):
     launches: msgspec.Raw
-    """A list of `_StoredLaunch`, as it is in the file."""
+    """An encoded list of `_StoredLaunch`."""
     checksum: int | None = None
     """The CRC-32 of `launches`. Files that were written before there was one have none."""
 
@@ -95,11 +95,11 @@ class _Kind(msgspec.Struct):
 
 
 def _decoder(launches: list[_StoredLaunch], path: str) -> "msgspec.msgpack.Decoder[Any]":
-    """A decoder of all kinds of records that a file holds. What defines them is imported if need be."""
-    integer_type = msgspec.msgpack.Decoder(_Kind).decode
+    """A decoder of all kinds of records that a file holds. Modules that define them are imported."""
+    decode_tag = msgspec.msgpack.Decoder(_Kind).decode
     types: dict[str, type[Record]] = {}
     registered_clients()  # they say where their records are defined
-    for kind in {integer_type(record).type for launch in launches for record in launch.records}:
+    for kind in {decode_tag(record).type for launch in launches for record in launch.records}:
         found = record_type(kind)
         if found is None:
             raise TraceFileError(
@@ -114,7 +114,7 @@ def _decoder(launches: list[_StoredLaunch], path: str) -> "msgspec.msgpack.Decod
 def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         data = value.tobytes()
-        # A million lanes that nearly all hold one number are a few bytes so.
+        # A million lanes that nearly all hold one number become a few bytes.
         return value.dtype.str, value.shape, zlib.compress(data, 1) if len(data) > _WORTH_PACKING else data
     if isinstance(value, np.generic):
         return value.item()

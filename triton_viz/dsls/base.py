@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Adapter = Callable[..., dict[str, Any]]
 """From a builder and an op's own arguments to the standardized ones that callbacks receive.
 
-What touches memory has an `accessed`. A vectorized client receives it as it is; any other client receives
+An op that touches memory has an `accessed`. A vectorized client receives that; any other client receives
 `tensor`, `offsets` and `mask` instead, as plain arrays of its one program.
 """
 
@@ -41,7 +41,7 @@ class Adopting(Protocol):
 
 
 class Accessed:
-    """An op's pointers and mask, over lanes. Which elements these are is found out when asked for."""
+    """An op's pointers and mask, over lanes. `elements` is computed on first use."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Accessed:
     ):
         self.pointers, self.mask, self.width = pointers, mask, width
         self.to_memory = to_memory
-        """Gives values as they lie in memory behind these pointers."""
+        """Converts values to their representation in memory."""
         self.semantics = semantics
         """Memory semantics towards other programs: any of `atomic`, `acquire` and `release`."""
         self.memory = memory
         self._tensors = Tensors([])
 
     def locate(self, tensors: Tensors) -> None:
-        """Say among which tensors to look."""
+        """Set the tensors to look up addresses in."""
         self._tensors = tensors
 
     @property
@@ -81,14 +81,14 @@ class Accessed:
         return {tensor.name: tensor for tensor in (*self._tensors.tensors, *self.memory.adopted)}
 
     def of_one_program(self) -> dict[str, Any]:
-        """The only program's tensor (None if it touches nothing, or nothing of ours), offsets and mask."""
+        """The only program's tensor (None if it touches no known one), offsets and mask."""
         found = self.elements.at(0)
         tensor = self.tensors_by_name.get(found.tensors[0]) if found.tensors else None
         return {"tensor": tensor, "offsets": found.elements(0), "mask": found.mask(0)}
 
 
 def program_sizes(grid: Any, kernel: str, least: int = 1) -> list[int]:
-    """The sizes of a launch's grid: of None there are none, of a number one, and at most three."""
+    """The sizes of a launch's grid, at most three: none for None, one for an integer."""
     sizes = () if grid is None else grid if isinstance(grid, tuple | list) else (grid,)
     try:
         numbers = [operator.index(n) for n in sizes if not isinstance(n, bool)]
@@ -161,6 +161,9 @@ class DSL:
     no launch (a warm-up). None: by the signature of the kernel's Python function."""
     compile: Callable[[Call, str], Any] | None = None
     """Compile a call for a target, for clients that ask for it; raises a TritonVizError if it cannot."""
+    zeros: Callable[..., Any] | None = None
+    """The result of a load that a client skips, from the arguments of the load: zeros of its shape and type.
+    None: loads cannot be skipped."""
     environment: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     """Entered around a launch and by `with trace(...)`: stand-ins for a device that is not there."""
     is_running: Callable[[], bool] = lambda: False

@@ -1,4 +1,4 @@
-"""Which machine runs on each thread, and whom machines tell of their loops: the same for every language."""
+"""The machine of each thread, and the loop callbacks of machines: shared by all languages."""
 
 import contextlib
 import threading
@@ -44,7 +44,7 @@ class Running(Generic[MachineT]):
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """This thread's machine is the same afterwards: a client may launch a kernel from a callback."""
+        """Restore this thread's machine at the end: a client may launch a kernel from a callback."""
         before = self._thread.machine
         try:
             yield

@@ -9,7 +9,7 @@ from triton_viz.core.call_path import Columns
 from triton_viz.core.data import Program, Site
 
 NEVER = "it never happens"
-"""Why an access is right that belongs to no tensor."""
+"""The reason of the verdict ok for an access that no program executes."""
 FLAGS = ("outside_view", "overflow", "misaligned")
 """Further violations that a verdict may have, each with a witness."""
 Decision = Literal["ok", "violation", "concrete", "undecided"]
@@ -17,7 +17,7 @@ Decision = Literal["ok", "violation", "concrete", "undecided"]
 
 @dataclasses.dataclass(frozen=True)
 class Witness:
-    """One element of one program's access that shows something."""
+    """An element of one program's access that shows a violation."""
 
     program: Program
     iterations: tuple[tuple[int, int], ...]
@@ -32,7 +32,7 @@ class Witness:
 
 @dataclasses.dataclass(frozen=True)
 class AccessVerdict:
-    """An access at one place in the source, of all programs and all iterations that come there."""
+    """An access at one line of source, of all programs and all iterations that execute it."""
 
     call_path: tuple[Site, ...]
     """The kernel's own line first, then the functions it called; empty for a descriptor made on the host."""
@@ -41,7 +41,7 @@ class AccessVerdict:
     loops: tuple[tuple[int, int | None], ...]
     """For each loop around it: the line, and the iteration; None if this stands for all of them."""
     verdict: Decision
-    """ok: proved. violation: `witness` shows it. concrete: it hangs on data. undecided: unknown."""
+    """ok: proved. violation: `witness` shows it. concrete: it depends on data. undecided: unknown."""
     reason: str = ""
     """Why it is concrete or undecided."""
     tensor: str = ""
@@ -77,7 +77,7 @@ class AccessVerdict:
 
 @dataclasses.dataclass(frozen=True)
 class Analysis:
-    """All accesses that were found, in the order in which they were come to."""
+    """All accesses that were found, in program order."""
 
     accesses: tuple[AccessVerdict, ...]
     complete: bool
@@ -87,12 +87,12 @@ class Analysis:
 
     @property
     def proved(self) -> bool:
-        """Whether no program of the grid can touch what it must not."""
+        """Whether every access of every program is proved to be in bounds."""
         return self.complete and all(access.verdict == "ok" for access in self.accesses)
 
     @property
     def violations(self) -> tuple[AccessVerdict, ...]:
-        """Those that go wrong."""
+        """The accesses with a violation."""
         return tuple(access for access in self.accesses if access.verdict == "violation")
 
     @property

@@ -1,4 +1,4 @@
-"""Where an address came from: the numbers in memory that a pointer was computed from.
+"""The origin of an address: the numbers in memory that a pointer was computed from.
 
 A kernel may follow a pointer that it has loaded (a grouped matmul reads its matrices' addresses from a
 tensor), and from there it may reach the storage of the tensor that starts at that address, but no other. So a
@@ -49,7 +49,7 @@ class Origin:
         return Origin(tuple(root.reshape(root.shape[:2]) for root in self.roots))
 
     def of_rank(self, rank: int) -> "Origin":
-        """A scalar's origin for a block of so many axes; a block's as it is."""
+        """A scalar's origin for a block of so many axes; a block's is unchanged."""
         return Origin(
             tuple(
                 root if root.ndim == rank + 2 else root.reshape(*root.shape[:2], *(1,) * rank)

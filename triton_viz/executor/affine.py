@@ -67,8 +67,8 @@ class Affine:
                 size = self.shape[axis]
                 if -(2**62) < size * step < 2**62:
                     index = np.arange(0, size * step, step, dtype=np.int64)
-                else:  # no address is so far away, but what is added wraps around
-                    index = np.arange(size, dtype=np.int64) * ((step + 2**63) % 2**64 - 2**63)
+                else:  # beyond every address; the sum wraps around
+                    index = np.arange(size, dtype=np.int64) * wrapped(step)
                 result = result + index.reshape(-1, *(1,) * (len(self.shape) - axis - 1))
         return np.broadcast_to(result, (len(self.base), *self.shape))
 
@@ -269,8 +269,13 @@ def spread(steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int]:
     return sum(e for e in ends if e < 0), sum(e for e in ends if e > 0)
 
 
+def wrapped(number: int) -> int:
+    """An integer as 64 bits hold it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 def apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether no two elements share a place: each step is over all that the smaller ones reach."""
+    """Whether no two elements have one address: each step is larger than the extent of all smaller ones."""
     reach = 0
     for step, size in sorted((abs(step), size) for step, size in zip(steps, shape, strict=True) if size > 1):
         if step <= reach:

@@ -44,14 +44,14 @@ def apply(
     before = np.empty_like(found)
     ufunc = _COMBINE.get(op)
     if ufunc is not None and rounded is None and len(positions) <= counts.max():
-        # Few places, each often: one place after the other.
+        # Few addresses, each often: one address after the other.
         now = now.copy()
         for position, (start, count) in enumerate(zip(starts, counts, strict=True)):
             steps = np.concatenate([now[position : position + 1], values[0][start : start + count]])
             states = ufunc.accumulate(steps, dtype=found.dtype)
             before[start : start + count], now[position] = states[:-1], states[-1]
     else:
-        # Many places: all first visits, then all second ones, and so on.
+        # Many addresses: all first visits, then all second ones, and so on.
         now = now.copy()
         for visit in range(int(counts.max())):
             visited = np.flatnonzero(counts > visit)
@@ -73,6 +73,7 @@ def _combine(
         return operands[0]
     if op == "CAS":
         expected, new = operands
-        return np.where(now == expected, new, now)
+        bits = f"u{now.dtype.itemsize}"  # -0.0 is not 0.0 here, and a NaN is itself
+        return np.where(now.view(bits) == expected.view(bits), new, now)
     result = _COMBINE[op](now, operands[0])
     return rounded(result) if rounded is not None else result

@@ -1,7 +1,7 @@
 """Runs all programs of a grid: chunk by chunk, each chunk's programs at once.
 
-Programs of a grid have no order, so chunks may be of any size and lanes that cannot go on together may be run
-apart. A chunk that has to be run again is undone first; the chunks before it stand.
+Programs of a grid have no order, so chunks may be of any size, and lanes that cannot continue together may be
+run apart. A chunk that has to be run again is undone first; the chunks before it stand.
 """
 
 import ctypes
@@ -23,17 +23,17 @@ FIRST_LANES = 256
 BYTES_PER_VALUE = 1 << 20
 """How large a chunk's largest value should be: it, and a few like it, should stay in the cache."""
 MOST_LANES = 1 << 14
-_PATIENCE = 1.0
-"""Seconds after which a launch shows how far it is."""
+_PROGRESS_DELAY = 1.0
+"""Seconds after which a launch shows its progress."""
 
 
 class Machine(Protocol):
     """Runs a chunk on one thread."""
 
     ordered: bool
-    """Whether the chunk has come to an op whose result depends on the order of programs."""
+    """Whether the chunk has run an op whose result depends on the order of programs."""
     on_ordered: Callable[[], None]
-    """Called when it comes to one."""
+    """Called before such an op."""
 
     @property
     def bytes_per_lane(self) -> int:
@@ -45,7 +45,7 @@ class Machine(Protocol):
         ...
 
     def begin(self, order: np.ndarray) -> Programs:
-        """Prepare for the programs with these places in the grid."""
+        """Prepare for the programs with these linear program ids."""
         ...
 
     def run(self) -> None:
@@ -53,11 +53,11 @@ class Machine(Protocol):
         ...
 
     def undo(self) -> None:
-        """Take back every write since `begin`."""
+        """Undo every write since `begin`."""
         ...
 
     def may_wait(self, others_may_help: bool) -> None:
-        """Whether a program that waits for another raises `RunLater`, or an error in the end."""
+        """Set whether a program that waits for another raises `RunLater` (else it raises an error)."""
         ...
 
 
@@ -72,11 +72,11 @@ def run_grid(
     progress: Callable[[int], None] = lambda done: None,
     chosen: np.ndarray | None = None,
 ) -> None:
-    """Run programs 0 to `total`. `began` hears of each chunk, `discarded` of one that is to be run again.
+    """Run programs 0 to `total`. `began` is called with each chunk, `discarded` for one that is run again.
 
-    With `chosen`, only the programs with these places in the grid are run, in this order. A chunk of one
+    With `chosen`, only the programs with these linear ids are run, in this order. A chunk of one
     program is run again only if it waited for a program after it. With several threads, chunks run side by
-    side; one that comes to an atomic waits for all before it, so that the result is the same as without
+    side; one that reaches an atomic waits for all before it, so that the result is the same as without
     threads.
     """
     later: list[np.ndarray] = []
@@ -94,7 +94,7 @@ def run_grid(
     if threads > 1 and total > 1:
         _on_threads(total, positions, on_new_machine, FIRST_LANES if vectorized else 1, threads)
         if later:
-            on_new_machine()[1].put_off()
+            on_new_machine()[1].run_waiting()
         return
     machine, run = on_new_machine()
     start, lanes = 0, min(total, FIRST_LANES) if vectorized else 1
@@ -103,7 +103,7 @@ def run_grid(
         start += lanes
         if vectorized:
             lanes = _lanes_for(machine.bytes_per_lane)
-    run.put_off()
+    run.run_waiting()
 
 
 def _lanes_for(bytes_per_lane: int) -> int:
@@ -153,16 +153,16 @@ class _Chunks:
             return
         self._progress(len(order))
 
-    def put_off(self) -> None:
-        """Run the programs that waited for others, until each has got what it waits for."""
-        waiting, patient = sorted(self._later, key=lambda order: order[0]), False
+    def run_waiting(self) -> None:
+        """Run the programs that waited for others, until none waits."""
+        waiting, stuck = sorted(self._later, key=lambda order: order[0]), False
         while waiting:
             self._later.clear()
             # A program mostly waits for its successor, so the last comes first.
-            for order in waiting if patient else waiting[::-1]:
+            for order in waiting if stuck else waiting[::-1]:
                 self.chunk(order)
-            patient = len(self._later) == len(waiting)
-            self._machine.may_wait(others_may_help=not patient)
+            stuck = len(self._later) == len(waiting)
+            self._machine.may_wait(others_may_help=not stuck)
             waiting = sorted(self._later, key=lambda order: order[0])
 
     def _undo(self) -> None:
@@ -205,7 +205,7 @@ def _on_threads(
         for thread in pool:
             thread.start()
         for _ in pool:
-            ended_one.get()  # not join: interrupted, that takes a thread for ended that is not
+            ended_one.get()  # not join: an interrupted join marks a thread as ended that is running
     except BaseException:  # KeyboardInterrupt
         turns.stop()
         _interrupt(pool, ended)
@@ -227,7 +227,7 @@ def _interrupt(pool: list[threading.Thread], ended: list[threading.Thread]) -> N
 
 
 class _Stopped(BaseException):
-    """Another chunk has failed, or the user does not want to wait."""
+    """Ends this thread: another chunk has failed, or the user pressed Ctrl-C."""
 
 
 class _Turns:
@@ -272,7 +272,7 @@ class _Turns:
 
 
 class Progress:
-    """A bar on the terminal, once a launch has taken a while: how many programs are done, and how fast."""
+    """A progress bar on the terminal, shown after a delay: how many programs are done, and how fast."""
 
     def __init__(self, kernel: str, total: int, visible: bool):
         self._kernel, self._total = kernel, total
@@ -280,6 +280,7 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
         self._done = 0
+        self._lock = threading.Lock()
 
     def __enter__(self) -> "Progress":
         return self
@@ -289,15 +290,16 @@ class Progress:
             self._bar.stop()
 
     def __call__(self, done: int) -> None:
-        """So many more programs are done."""
-        self._done += done
+        """So many more programs are done. Called from any thread."""
         if self._begin is None:
             return
-        if self._bar is None and time.monotonic() - self._begin > _PATIENCE:
-            self._bar, self._task = _bar(self._kernel, self._total)
-        if self._bar is not None:
-            rate = self._done / (time.monotonic() - self._begin)
-            self._bar.update(self._task, completed=self._done, rate=f"{rate:,.0f} programs/s")
+        with self._lock:
+            self._done += done
+            if self._bar is None and time.monotonic() - self._begin > _PROGRESS_DELAY:
+                self._bar, self._task = _bar(self._kernel, self._total)
+            if self._bar is not None:
+                rate = self._done / (time.monotonic() - self._begin)
+                self._bar.update(self._task, completed=self._done, rate=f"{rate:,.0f} programs/s")
 
 
 def _bar(kernel: str, total: int) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Lanes: which programs of a chunk run, and what is raised when they cannot go on together."""
+"""Lanes: which programs of a chunk run, and the exceptions for lanes that cannot continue together."""
 
 import numpy as np
 
@@ -14,14 +14,19 @@ class Lanes:
         """Which lanes run the current statement, (count,) bools; None means all. Side effects are theirs."""
 
 
+def of_active(values: np.ndarray, lanes: Lanes) -> np.ndarray:
+    """The values of shape (L, ...) of the active lanes."""
+    return values if lanes.active is None or len(values) == 1 else values[lanes.active]
+
+
 class Diverged(Exception):
     """Lanes disagree about something that cannot be computed for all of them at once.
 
-    Nothing is wrong with the kernel: undo the chunk, and run each group of lanes from the start.
+    It is not an error of the kernel: undo the chunk, and run each group of lanes from the start.
     """
 
     def __init__(self, groups: list[np.ndarray], reason: str):
-        super().__init__(f"{reason}: the lanes go on in {len(groups)} groups")
+        super().__init__(f"{reason}: the lanes continue in {len(groups)} groups")
         self.groups = groups
         """Indices of lanes. Every lane that the chunk began with is in exactly one group."""
         self.reason = reason
@@ -41,8 +46,8 @@ class RunLater(Exception):
 
 def groups_of(values: np.ndarray, lanes: Lanes, began: np.ndarray | None) -> list[np.ndarray]:
     """The active lanes by value, and after them those that the chunk began with and that are not active."""
-    everyone = np.ones(lanes.count, bool) if began is None else began
-    active = everyone if lanes.active is None else lanes.active
+    present = np.ones(lanes.count, bool) if began is None else began
+    active = present if lanes.active is None else lanes.active
     values = np.broadcast_to(values, lanes.count)
     groups = [np.flatnonzero(active & (values == value)) for value in np.unique(values[active])]
-    return [group for group in (*groups, np.flatnonzero(everyone & ~active)) if len(group)]
+    return [group for group in (*groups, np.flatnonzero(present & ~active)) if len(group)]

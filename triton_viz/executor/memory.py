@@ -1,11 +1,12 @@
-"""The memory a kernel may touch, and the only place where it is touched.
+"""The memory that a kernel may access. All accesses of kernels are done here.
 
 That is its arguments' storages, and the storage of a tensor whose address it has loaded from there (a grouped
-matmul reads pointers from a tensor), for pointers that were computed from that address (`origin.py`). Every
-access is checked before it happens: a wild pointer is an error, never a crash, and never another tensor's
-elements.
+matmul reads pointers from a tensor), for pointers that were computed from that address
+(`address_origin.py`). Every access is checked before it happens: a wild pointer is an error, never a crash,
+and never another tensor's elements.
 """
 
+import gc
 import threading
 from collections.abc import Callable, Iterable
 
@@ -15,14 +16,14 @@ from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.errors import AccessError
 from triton_viz.executor import raw_memory
 from triton_viz.executor.address_origin import LEAST_ADDRESS, Origin
-from triton_viz.executor.affine import Affine, Box, apart, spread
+from triton_viz.executor.affine import Affine, Box, apart, spread, wrapped
 from triton_viz.executor.storages import LiveTensors, Storages, named_after_table
 from triton_viz.executor.value import Value
 
 _MOST_REGIONS = 16
 """With more different boxes than this among lanes, elements are picked one by one."""
 _MOST_REMEMBERED = 1 << 20
-"""Of so many loaded numbers it is remembered whether they are addresses."""
+"""For so many loaded numbers it is remembered whether they are addresses."""
 
 Undo = Callable[[], None]
 Mask = Box | np.ndarray | None
@@ -43,7 +44,7 @@ class Memory:
         """The tensors that loaded addresses lead to."""
 
     def release(self) -> None:
-        """Let go of tensors that are no arguments: no program runs any more."""
+        """Drop references to tensors that are not arguments, after the last program."""
         self._keep_alive.clear()
 
     @property
@@ -79,7 +80,7 @@ class Memory:
                         part = self._load_block(region, dtype, _of_lanes(origin, which))
                         result[(which, *map(slice, start, end))] = part
                     return result
-                except AccessError:  # of a region: below it is found out whose of all lanes it is
+                except AccessError:  # of a region: the lanes are looked up below
                     pass
             mask = mask.data()
         keep = np.broadcast_to(mask, result.shape)
@@ -92,7 +93,7 @@ class Memory:
     def store(
         self, pointers: Value, mask: Mask, values: np.ndarray, lanes: int, log: list[Undo] | None
     ) -> None:
-        """Write values of shape (L, *shape). Where lanes write to one place, the last one's stays."""
+        """Write values of shape (L, *shape). Where lanes write to one address, the last lane wins."""
         form, origin = pointers.affine if pointers.shape else None, pointers.origin
         dtype, shape = values.dtype, pointers.shape
         if form is not None and mask is None:
@@ -154,9 +155,9 @@ class Memory:
     # --- checks ---
 
     def _check_block(self, form: Affine, width: int, origin: Origin | None) -> bool:
-        """Raise an error unless every element may be touched; whether a block's elements span what they may.
+        """Raise an error unless every element may be touched; False if some address wrapped around.
 
-        If not, addresses wrapped around on the way, and have to be taken one by one.
+        In that case the elements have to be accessed one by one.
         """
         below, above = spread(form.steps, form.shape)
         base = form.base
@@ -221,7 +222,7 @@ class Memory:
         return ~inside
 
     def _limits(self, origin: Origin) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each alternative, from where to where each element may reach; 0 to 0 if it is no tensor's."""
+        """For each alternative, start and end of the memory that each element may access; 0 and 0 if none."""
         known = self.resolve(origin)
         storages = self._storages
         rows = () if known is None else (row for root in known.roots for row in root)
@@ -250,12 +251,14 @@ class Memory:
         return Origin(tuple(roots)) if roots else None
 
     def _adopt(self, addresses: Iterable[int]) -> None:
-        """Let pointers that were loaded lead to the live tensors that start at these addresses."""
+        """Allow pointers that were loaded to access the live tensors that start at these addresses."""
         new = [address for address in addresses if address not in self._looked_for]
         if not new:
             return
         with self._lock:
             found = {}
+            # Another thread may have looked for them in the meantime: a tensor keeps the name that it got.
+            new = [address for address in new if address not in self._looked_for]
             for address, info, tensor in self._live.at(new):
                 own = next((own for own in self._storages.arguments if own.storage == info.storage), None)
                 if own is None:
@@ -277,7 +280,7 @@ class Memory:
         return [info for address, info in self._storages.loaded.items() if address in numbers]
 
     def not_given(self, addresses: np.ndarray) -> list[TensorInfo]:
-        """The live tensors in whose storage some address is, and that the kernel has no way to."""
+        """The live tensors that hold one of these addresses and that the kernel may not access."""
         with self._lock:
             own = {info.storage for info in (*self._storages.arguments, *self._storages.adopted)}
             return [info for info in self._live.holding(addresses) if info.storage not in own]
@@ -285,12 +288,12 @@ class Memory:
     def _explain(self, addresses: np.ndarray, width: int, origin: Origin | None) -> str:
         low, high = int(addresses.min()), int(addresses.max()) + width
         first, last = (f"{address % 2**64:#x}" for address in (low, high))
-        where = f"address {first} does" if high - low <= 16 else f"addresses {first} to {last} do"
-        own, what = self.loaded_for(origin), "the tensor whose address the pointer was loaded as"
+        where = f"address {first} is" if high - low <= 16 else f"addresses {first} to {last} are"
+        own, what = self.loaded_for(origin), "the tensor whose address was loaded"
         if not own:
             own, what = list(self._storages.arguments), "one of its tensors"
         known = "; ".join(f"{t.name} is at {t.storage[0]:#x} to {t.storage[1]:#x}" for t in own)
-        text = f"{where} not lie in the memory of {what} ({known or 'it has none'})"
+        text = f"{where} not in the memory of {what} ({known or 'it has none'})"
         given = [*self._storages.arguments, *self._storages.adopted]
         if names := [info.name for info in given if _any_in(addresses, info.storage)]:
             text += f", but in that of {', '.join(names)}"
@@ -302,6 +305,8 @@ class Memory:
             )
         else:
             text += ", nor in any other live tensor"
+            if gc.get_freeze_count():
+                text += " (those that gc.freeze() has hidden cannot be looked for: call gc.unfreeze() before)"
         return f"{text}. Is a mask missing?"
 
 
@@ -310,8 +315,8 @@ def _any_in(addresses: np.ndarray, storage: tuple[int, int]) -> bool:
 
 
 def _clipped(addresses: np.ndarray, distance: int) -> np.ndarray:
-    """Addresses so far on. Where they would wrap around, something that is no address either."""
-    most = 2**62
+    """Addresses plus a distance. A sum that would wrap around is clipped, and stays invalid."""
+    most = 2**61  # of two such numbers the sum does not wrap around; no address is as high
     return np.clip(addresses, -most, most) + max(-most, min(distance, most))
 
 
@@ -394,6 +399,6 @@ def _regions(
 def _region(form: Affine, which: slice | np.ndarray, start: tuple[int, ...], end: tuple[int, ...]) -> Affine:
     """A part of each of these lanes' blocks."""
     base = form.base if len(form.base) == 1 else form.base[which]
-    shift = sum(s * step for s, step in zip(start, form.steps, strict=True))
+    shift = wrapped(sum(s * step for s, step in zip(start, form.steps, strict=True)))
     shape = tuple(e - s for s, e in zip(start, end, strict=True))
     return Affine(base + shift if shift else base, form.steps, shape, 0, 0)

@@ -32,7 +32,7 @@ def window(form: Affine, lanes: int, step: int, dtype: np.dtype) -> np.ndarray:
 def windows(form: Affine, dtype: np.dtype) -> tuple[np.ndarray | None, np.ndarray]:
     """All blocks that start between the first and the last one's start, and which of these are the lanes'.
 
-    None in place of the blocks if their starts are no integer of elements apart.
+    None in place of the blocks if the distance between two starts is not a multiple of the element size.
     """
     first = int(form.base.min())
     index, rest = np.divmod(form.base - first, dtype.itemsize)
@@ -63,7 +63,7 @@ def put(addresses: np.ndarray, values: np.ndarray) -> None:
 def _flat(addresses: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray | None, np.ndarray]:
     """The memory that holds all addresses as one array of this type, and their indices in it.
 
-    None in place of the array if the addresses are no integer of elements apart.
+    None in place of the array if the distance between two addresses is not a multiple of the element size.
     """
     size, low = dtype.itemsize, int(addresses.min())
     distance = addresses - low

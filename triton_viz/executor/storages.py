@@ -1,7 +1,8 @@
-"""The tensors that a kernel may touch, and those that are alive but none of its business."""
+"""The tensors that a kernel may access, and the live tensors that it may not access."""
 
 import contextlib
 import gc
+import itertools
 import weakref
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -15,7 +16,7 @@ from triton_viz.executor import raw_memory
 
 
 class Storages:
-    """The memory that a launch may access at some moment. Immutable, so threads see a consistent state.
+    """The memory that a launch may access. Immutable, so that threads see a consistent state.
 
     `arguments` are what any pointer may touch; `loaded` are tensors whose address the kernel loaded, each of
     which only pointers that were computed from that address may touch.
@@ -40,18 +41,18 @@ class Storages:
         self._lows, self._highs = _columns([loaded[root].storage for root in roots])
 
     def holds(self, low: int, high: int) -> bool:
-        """Whether all bytes from low up to high lie in one argument's storage."""
+        """Whether all bytes from low up to high are in one argument's storage."""
         return any(start <= low and high <= end for start, end in self.spans)
 
     def outside(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
-        """Which spans of bytes do not lie in an argument's storage."""
+        """Which spans of bytes are not in an argument's storage."""
         if not self.spans:
             return np.ones(lows.shape, bool)
         position = np.searchsorted(self._starts, lows, side="right") - 1
         return (position < 0) | (highs > self._ends[position])
 
     def limits(self, roots: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """From where to where the tensor's storage reaches that starts at each root; 0 to 0 if none does.
+        """The start and end of the storage of the tensor that starts at each root; 0 and 0 if none does.
 
         None if no root is a loaded tensor's address.
         """
@@ -84,7 +85,7 @@ class LiveTensors:
         import torch
 
         found = []
-        with torch._C.DisableTorchFunctionSubclass():  # ask no subclass
+        with torch._C.DisableTorchFunctionSubclass():  # a subclass may override it
             for tensor in _live_tensors():
                 # A subclass may have no device or no memory of its own, and says so with an error.
                 with contextlib.suppress(RuntimeError):
@@ -119,17 +120,47 @@ class LiveTensors:
         return list(found.values())
 
 
-def _live_tensors() -> Iterator[Any]:
+def _live_tensors() -> list[Any]:
+    """All tensors of this process.
+
+    The objects that Python knows are gone through inside of one call of a C function. Between two steps of
+    ours other threads go on, and a tuple that one of them builds is an error there (a SystemError) while we
+    hold it, too.
+    """
     import torch
 
-    kinds: dict[type, bool] = {}
-    for thing in gc.get_objects():
-        kind = type(thing)  # not isinstance: that asks the object, and a proxy answers for another
-        if kind not in kinds:
-            fake = torch._subclasses.FakeTensor
-            kinds[kind] = issubclass(kind, torch.Tensor) and not issubclass(kind, fake)
-        if kinds[kind]:
-            yield thing
+    # By their types, not isinstance: that asks the object, and a proxy answers for another.
+    kinds = {id(kind) for kind in _with_subclasses(torch.Tensor)}
+    kinds -= {id(kind) for kind in _with_subclasses(torch._subclasses.FakeTensor)}
+    collecting = gc.isenabled()
+    gc.disable()  # a collection runs finalizers, and other threads meanwhile
+    try:
+        return list(_objects_of(kinds))
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _objects_of(kinds: set[int]) -> Iterator[Any]:
+    """The objects of these types, which are given by id.
+
+    They are listed twice, once for their types: without a collection in between, what is new comes last.
+    """
+    wanted = map(kinds.__contains__, map(id, map(type, _all_objects())))
+    found = itertools.compress(_all_objects(), wanted)
+    # The rest is gone through as well: a list that is left would hold itself.
+    return itertools.chain(found, itertools.compress(wanted, itertools.repeat(False)))
+
+
+def _all_objects() -> Iterator[Any]:
+    """The objects that Python's garbage collector knows, the oldest generation first."""
+    return itertools.chain.from_iterable(map(gc.get_objects, (2, 1, 0)))
+
+
+def _with_subclasses(kind: type) -> Iterator[type]:
+    yield kind
+    for inner in type.__subclasses__(kind):
+        yield from _with_subclasses(inner)
 
 
 def named_after_table(

@@ -1,6 +1,6 @@
 """A value of a running kernel: one block (or scalar) per lane."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -8,14 +8,40 @@ from triton_viz.executor.address_origin import Origin
 from triton_viz.executor.affine import Affine, Box
 
 
-class Value:
+class Handle:
+    """The methods that a language layer calls on any value: hints to a compiler, and types."""
+
+    __slots__ = ("attr", "dtype")
+
+    def __init__(self, dtype: Any):
+        self.dtype = dtype
+        """The language's type of an element."""
+        self.attr: dict[str, Any] | None = None
+
+    def set_attr(self, name: str, value: Any) -> None:
+        """Store a hint to the compiler, which has no effect."""
+        self.attr = {**(self.attr or {}), name: value}
+
+    def get_element_ty(self) -> Any:
+        """The type at the end of a pointer, or the element's own."""
+        dtype = self.dtype
+        while hasattr(dtype, "element_ty"):
+            dtype = dtype.element_ty
+        return dtype
+
+    def clone(self) -> Self:
+        """Itself: values are immutable."""
+        return self
+
+
+class Value(Handle):
     """The value of a tensor of the language while a grid runs.
 
     `data` is an array of shape (L, *shape), L being the number of lanes, or 1 where all lanes agree. It is
     computed when first asked for if the value is known in a compact form. Never written to.
     """
 
-    __slots__ = ("_data", "affine", "attr", "box", "dtype", "np_dtype", "origin", "shape")
+    __slots__ = ("_data", "affine", "box", "np_dtype", "origin", "shape")
 
     def __init__(
         self,
@@ -26,9 +52,8 @@ class Value:
         np_dtype: np.dtype | None = None,
         origin: Origin | None = None,
     ):
+        super().__init__(dtype)
         self._data = data
-        self.dtype = dtype
-        """The language's type of an element."""
         self.affine = affine
         """These integers or pointers in their compact form, if they have one."""
         self.box = box
@@ -40,7 +65,6 @@ class Value:
         form = affine or box
         self.shape: tuple[int, ...] = form.shape if form is not None else data.shape[1:]  # type: ignore[union-attr]
         """The block's, without lanes."""
-        self.attr: dict[str, Any] | None = None
 
     @property
     def data(self) -> np.ndarray:
@@ -84,18 +108,3 @@ class Value:
             block = self.affine.at(lane)
             return block if self.np_dtype is None else block.astype(self.np_dtype, copy=False)
         return self.box.at(lane)  # type: ignore[union-attr]
-
-    def set_attr(self, name: str, value: Any) -> None:
-        """Remember a hint of the language's; nothing depends on it."""
-        self.attr = {**(self.attr or {}), name: value}
-
-    def get_element_ty(self) -> Any:
-        """The type at the end of a pointer, or the element's own."""
-        dtype = self.dtype
-        while hasattr(dtype, "element_ty"):
-            dtype = dtype.element_ty
-        return dtype
-
-    def clone(self) -> "Value":
-        """Itself: it is immutable."""
-        return self

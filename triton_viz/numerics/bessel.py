@@ -1,4 +1,4 @@
-"""Bessel functions of the first and second kind, of any whole order: PyTorch's are good to seven digits only.
+"""Bessel functions of the first and second kind, of any integer order. PyTorch's have seven digits only.
 
 Up to 25: all orders at once by recurrence from above (Miller), and from those the second kind (Neumann's
 series). Beyond: Hankel's expansion, which by then has all digits. Orders above one follow by recurrence, in

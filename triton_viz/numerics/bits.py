@@ -1,4 +1,4 @@
-"""Integer functions of the device libraries that NumPy does not have under any name."""
+"""Integer functions of the device libraries that NumPy lacks."""
 
 from collections.abc import Callable
 

@@ -4,8 +4,8 @@ A value of one of these types lives as a float32 array whose every element the n
 Arithmetic is float32's, and `round_to` brings the result back. Memory holds bits: `decode` reads them, `pack`
 writes them. Types go by Triton's names, the keys of `STORAGE`.
 
-Which numbers a type has is ml_dtypes' to say, and it converts bfloat16. 8-bit floats are looked up in tables
-made from it, which is several times as fast, and because it does not saturate.
+ml_dtypes defines the values of each type, and converts bfloat16. 8-bit floats are looked up in tables made
+from it, which is several times as fast, and because its conversions do not saturate.
 
 What a conversion does at the edges is what Triton's compiled kernels do, not what `Tensor.to` does:
 
@@ -194,7 +194,7 @@ _E8M0 = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.
 
 
 def round_to_tf32(values: np.ndarray) -> np.ndarray:
-    """float32 numbers as a GPU's matrix units see them: ten bits behind the point, to nearest even."""
-    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    """float32 numbers rounded to the ten bits of mantissa that matrix units take, to nearest even."""
+    bits = np.asarray(values, np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)
     return np.where(np.isfinite(values), rounded.view(np.float32), values)

@@ -73,8 +73,10 @@ def _remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     near = size < np.finfo(b.dtype).max / 2
     rest = np.where(near, np.fmod(np.abs(a), 2 * size), np.abs(a))
     # Half of a small number may not exist, twice a large one neither.
-    rest = np.where(np.where(near, 2 * rest > size, rest > size / 2), rest - size, rest)
-    rest = np.where(np.where(near, 2 * rest >= size, rest >= size / 2), rest - size, rest)
+    more = np.where(near, 2 * rest > size, rest > size / 2)
+    rest = np.where(more, rest - size, rest)
+    more &= np.where(near, 2 * rest >= size, rest >= size / 2)
+    rest = np.where(more, rest - size, rest)
     rest = np.where(np.isinf(b), np.abs(a), rest)
     rest = np.where(np.isinf(a) | (b == 0) | np.isnan(b), np.nan, rest)
     return np.where(np.signbit(a), -rest, rest)
@@ -99,7 +101,7 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.power(a, b.astype(a.dtype, copy=False))
 
 
-def _whole_power(a: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _integer_power(a: np.ndarray, n: np.ndarray) -> np.ndarray:
     return np.power(a.astype(np.float64), n)  # a float32 does not hold every int32
 
 
@@ -115,7 +117,7 @@ def _inverse(function: Function) -> Function:
 
 
 def _precise(function: Function) -> Function:
-    """In float64 whatever comes: for functions whose float32 version is slow or poor, and rare in kernels."""
+    """Computed in float64: for functions whose float32 version is slow or imprecise, and rare in kernels."""
     return lambda *a: function(*(part.astype(np.float64, copy=False) for part in a))
 
 
@@ -173,7 +175,7 @@ _ROWS: list[tuple[str, Function, str, str | None]] = [
     ("cyl_bessel_i1", special.i1, "f", "i1"),
     ("atan2", np.arctan2, "ff", "atan2"),
     ("pow", _power, "ff", "pow"),
-    ("powi", _whole_power, "fi", "pown"),
+    ("powi", _integer_power, "fi", "pown"),
     ("fmod", np.fmod, "ff", "fmod"),
     ("remainder", _remainder, "ff", None),
     ("fdim", _fdim, "ff", None),
@@ -270,7 +272,7 @@ def _conversions() -> Iterator[tuple[str, Function]]:
     yield "__triton_hip_llrint", _typed(to_long, I64, None)
 
 
-# -- the quick and imprecise, and the odd ones out ----------------------------------------------------------
+# -- fast approximations, and others ------------------------------------------------------------------------
 
 
 def _fast_divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:

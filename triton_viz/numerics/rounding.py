@@ -84,6 +84,15 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray, direction: str) ->
     return np.where(finite & ~zero, result, plain)
 
 
+def multiply_add_to_odd(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """a * b + c of float32s, rounded to odd: then rounding once more, to fewer digits, gives the nearest."""
+    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    nearest, excess = _fused_single(a, b, c)
+    even = nearest.view(np.uint32) & 1 == 0
+    away = np.nextafter(nearest, np.where(excess > 0, np.inf, -np.inf).astype(np.float32))
+    return np.where(finite, np.where((excess != 0) & even, away, nearest), a * b + c)
+
+
 def to_single(a: np.ndarray, direction: str) -> np.ndarray:
     """A float64 as float32."""
     nearest = np.asarray(a).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Special functions on arrays of float32 or float64, any layout: what NumPy lacks and PyTorch or we have.
+"""Special functions that NumPy lacks, on arrays of float32 or float64 of any layout.
 
 float32 goes through float64 and back, `erf` excepted, which kernels use most. SciPy has all of these, but is
 no dependency.
@@ -15,7 +15,7 @@ def erf(a: np.ndarray) -> np.ndarray:
 
 
 def erfc(a: np.ndarray) -> np.ndarray:
-    """1 - erf, also where erf is all but 1."""
+    """1 - erf, precise where erf is close to 1."""
     return in_double(_of_torch("erfc"), a)
 
 

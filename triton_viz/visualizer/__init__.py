@@ -1,1 +1,1 @@
-"""The page's server: turns launches into what the page draws. `core.trace.launches` is its only source."""
+"""The page's server: computes the payloads of the page from `core.trace.launches`."""

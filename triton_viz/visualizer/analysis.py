@@ -93,7 +93,7 @@ def line_heat(launch: Launch) -> list[LineHeat]:
 
 
 def list_issues(launch: Launch) -> IssueList:
-    """All issues of a launch, what was violated first, and the sanitizer's verdicts."""
+    """All issues of a launch, violations first, and the sanitizer's verdicts."""
     tensors = {tensor.name: tensor for tensor in launch.tensors}
     issues = [_issue(launch, record, tensors) for record in launch.records if isinstance(record, Issue)]
     issues.sort(key=lambda issue: issue.verdict != "violation")
@@ -139,7 +139,7 @@ def _line(record: Record) -> int:
 
 
 def _op_of(launch: Launch, issue: Issue) -> str:
-    """The traced op that an issue is about: at the same place, and of its tensor if any is."""
+    """The traced op that an issue is about: at the same line, and of its tensor if any is."""
     program, best = issue.programs.program(0), ""
     for number, record in enumerate(launch.records):
         if not isinstance(record, Access) or record.call_path != issue.call_path:

@@ -36,9 +36,12 @@ class Cache:
                 if key in self._entries:
                     return self._entries[key][0]
                 cleared = self._cleared
-            value = make()
+            try:
+                value = make()
+            finally:
+                with self._lock:
+                    self._being_made.pop(key, None)
             with self._lock:
-                self._being_made.pop(key, None)
                 if self._cleared != cleared:  # it was made of what is no longer there
                     return value
                 self._entries[key] = value, _size(value)

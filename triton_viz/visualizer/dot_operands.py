@@ -37,7 +37,7 @@ def tiles_by_buffer(executed: Sequence[tuple[int, Op, int]], events: Sequence[Sb
                 size = math.prod(op.elements.shape if isinstance(op, Load) else op.shape)
                 held = {number} if isinstance(op, Load) else set().union(*(filled[one] for one in read))
                 for buffer in written:
-                    # What is as large as the buffer takes the place of all that was there.
+                    # A value as large as the buffer replaces all of its contents.
                     whole = size == math.prod(events[buffer].shape)
                     filled[buffer] = held if whole else filled[buffer] | held
             elif isinstance(op, Dot):
@@ -52,7 +52,7 @@ def tiles_by_buffer(executed: Sequence[tuple[int, Op, int]], events: Sequence[Sb
 
 
 def assigned_in(events: Sequence[SbufEvent]) -> dict[int, list[int]]:
-    """For each instruction whose result was assigned to a buffer, by number, the buffers by their place."""
+    """For each instruction whose result was assigned to a buffer, by number, the indices of the buffers."""
     found: dict[int, list[int]] = defaultdict(list)
     for position, event in enumerate(events):
         for number in event.assigned:

@@ -1,4 +1,4 @@
-"""From records to what the page draws of one program."""
+"""From the records of one program to the payloads that the page draws."""
 
 import itertools
 import math
@@ -22,17 +22,17 @@ from triton_viz.visualizer.raw_tensor_data import RawTensor, RawTensorsOf, uuid_
 _COMMON = {"programs", "call_path", "iterations", "elements", "values"}
 
 
-Place = tuple[int, Op, int]
+ProgramOp = tuple[int, Op, int]
 """An op of one program: the number of the record, the record, and the program's lane."""
 
 
-def collect_launch(launch: Launch | None = None, program: Program = (0, 0, 0)) -> list[Place]:
+def collect_launch(launch: Launch | None = None, program: Program = (0, 0, 0)) -> list[ProgramOp]:
     """A program's ops in the order they happened, of the newest launch if none is given.
 
     These are what the page shows: an op that is missing there is missing here, or was not recorded. Left out
     are findings about the launch, which are no `Op`s, and an instruction if what it did is recorded too.
     """
-    return _told(_executed(_newest() if launch is None else launch, program))
+    return _shown(_executed(_newest() if launch is None else launch, program))
 
 
 def _newest() -> Launch:
@@ -41,7 +41,7 @@ def _newest() -> Launch:
     return launches[-1]
 
 
-def _executed(launch: Launch, program: Program) -> list[Place]:
+def _executed(launch: Launch, program: Program) -> list[ProgramOp]:
     return [
         (number, record, lane)
         for number, record in enumerate(launch.records)
@@ -49,7 +49,7 @@ def _executed(launch: Launch, program: Program) -> list[Place]:
     ]
 
 
-def _told(executed: list[Place]) -> list[Place]:
+def _shown(executed: list[ProgramOp]) -> list[ProgramOp]:
     return [
         entry
         for entry, after in itertools.zip_longest(executed, executed[1:])
@@ -57,7 +57,7 @@ def _told(executed: list[Place]) -> list[Place]:
     ]
 
 
-def _engines(executed: list[Place], events: list[SbufEvent]) -> dict[int, dict[str, Any]]:
+def _engines(executed: list[ProgramOp], events: list[SbufEvent]) -> dict[int, dict[str, Any]]:
     """The instruction that each op is part of, as fields for the page, by the number of its record."""
     found: dict[int, dict[str, Any]] = {}
     current, assigned = None, assigned_in(events)
@@ -124,7 +124,7 @@ def get_visualization_data(
     tensors = {tensor.name: tensor for tensor in launch.tensors}
     executed = _executed(launch, program)
     events = events_in(launch, program)
-    ops, engines = _told(executed), _engines(executed, events)
+    ops, engines = _shown(executed), _engines(executed, events)
     last = len(ops) if count is None else min(len(ops), first + count)
     tiles = tiles_by_buffer(executed, events) if engines else {}
     payloads = [
@@ -256,7 +256,7 @@ def _tiles_of(
 
 
 def positions_of(op: Access, lane: int, tensor: TensorInfo, masked: bool = False) -> np.ndarray:
-    """The positions in a tensor of what one program's access touched, or of what its mask switched off."""
+    """The positions in a tensor that one program's access touched, or (`masked`) that its mask left out."""
     covered = op.elements
     mask = covered.mask(lane)
     wanted = ~mask if masked else mask

@@ -1,4 +1,4 @@
-"""The page's web server: one Flask app, on loopback, behind waitress. It computes what is asked for."""
+"""The page's web server: one Flask app, on loopback, behind waitress. Answers are computed on request."""
 
 import errno
 import hmac
@@ -23,7 +23,8 @@ from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 from triton_viz.core.data import Access, Atomic, Launch, Load, Op, Program, Store
 from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.core.trace import launches
-from triton_viz.visualizer import analysis, asking, draw, metrics, payloads, sbuf, tape, tensor_tiles
+from triton_viz.visualizer import analysis, draw, metrics, payloads, sbuf, tape, tensor_tiles
+from triton_viz.visualizer import request_parameters as requested
 from triton_viz.visualizer.cache import Cache
 from triton_viz.visualizer.raw_tensor_data import raw_tensor_data
 from triton_viz.visualizer.record_columns import coverage
@@ -31,7 +32,9 @@ from triton_viz.visualizer.tooltip import element_tip
 from triton_viz.visualizer.values import has_values, histogram, tensor_values
 
 HOST = "127.0.0.1"
-USUAL_PORT = 8000
+DEFAULT_PORT = 8000
+_MOST_WAITING = 1 << 26
+"""How many bytes of an answer wait in memory for a browser to take them."""
 STATIC = Path(__file__).parents[1] / "static"
 OPS_AT_ONCE = 4000
 """Ops of one program in one answer: with these it stays below a megabyte."""
@@ -73,10 +76,10 @@ def update_global_data() -> None:
 
 
 def create_app(tape_path: Path | None = None, token: str | None = None) -> Flask:
-    """The page and its API; with `tape_path`, also GT's instruction log. A token is a secret to ask for."""
+    """The page and its API; with `tape_path`, also GT's instruction log. With a token, requests need it."""
     app = Flask(__name__, static_folder=str(STATIC), static_url_path="")
     if token is None:
-        # A name of its own that leads here must not let another site's page read what is here.
+        # Else another site's page could read the answers, by a host name that resolves to this machine.
         app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
 
     def answer(url: str, make: Callable[[], msgspec.Struct | msgspec.Raw | bytes]) -> None:
@@ -136,9 +139,9 @@ def _summary(launch: Launch) -> payloads.LaunchSummary:
 
 
 def _program() -> msgspec.Raw:
-    launch = asking.launch()
-    program = asking.program(launch)
-    first = asking.number("first", 0)
+    launch = requested.launch()
+    program = requested.program(launch)
+    first = requested.number("first", 0)
 
     def make() -> msgspec.Raw:
         return msgspec.Raw(msgspec.json.encode(_program_data(launch, program, first)))
@@ -175,24 +178,24 @@ def _program_data(launch: Launch, program: Program, first: int) -> payloads.Prog
 
 
 def _sbuf() -> payloads.SbufTimeline:
-    launch = asking.launch()
-    program = asking.program(launch)
+    launch = requested.launch()
+    program = requested.program(launch)
     return _cache.get(("sbuf", launch.id, program), lambda: sbuf.timeline(launch, program))
 
 
 def _traffic() -> payloads.TrafficTable:
-    launch = asking.launch()
+    launch = requested.launch()
     rows = _cache.get(("traffic", launch.id), lambda: analysis.analyze_records(launch, launch.records))
     return payloads.TrafficTable(analysis=rows)
 
 
 def _lines() -> payloads.LineTable:
-    launch = asking.launch()
+    launch = requested.launch()
     return payloads.LineTable(lines=_cache.get(("lines", launch.id), lambda: analysis.line_heat(launch)))
 
 
 def _op_code() -> payloads.OpCode:
-    uuid, launch, number, _ = asking.op()
+    uuid, launch, number, _ = requested.op()
     frames = []
     for site in launch.records[number].call_path:
         if site.file == launch.file and site.function == launch.kernel:
@@ -215,13 +218,13 @@ def _op_code() -> payloads.OpCode:
 
 
 def _histogram() -> payloads.Histogram:
-    bins = asking.number("bins", 32, least=1, most=1000)
+    bins = requested.number("bins", 32, least=1, most=1000)
     if "tensor" in request.args:
-        launch = asking.launch()
-        tensor = asking.tensor(launch)
+        launch = requested.launch()
+        tensor = requested.tensor(launch)
         values, known = _values(launch, tensor, len(launch.records) - 1)
         return histogram(tensor.name, values[known], bins)
-    uuid, *_ = asking.op()
+    uuid, *_ = requested.op()
     try:
         raw = raw_tensor_data[uuid]
     except KeyError:
@@ -234,6 +237,7 @@ def _histogram() -> payloads.Histogram:
 def _values(launch: Launch, tensor: TensorInfo, upto: int) -> tuple[np.ndarray, np.ndarray]:
     if not has_values(launch):
         raise NotFound(NO_VALUES)
+    requested.each_of(math.prod(tensor.shape), f"The elements of {tensor.name}")
     # Only writes change a tensor: between two of them it is the same.
     writes = [
         number
@@ -245,30 +249,31 @@ def _values(launch: Launch, tensor: TensorInfo, upto: int) -> tuple[np.ndarray, 
 
 
 def _tile() -> bytes:
-    launch = asking.launch()
-    tensor = asking.tensor(launch)
-    window = asking.window(math.prod(tensor.shape))
-    layer = asking.choice("layer", ("marks", "coverage", "values"))
+    launch = requested.launch()
+    tensor = requested.tensor(launch)
+    window = requested.window(math.prod(tensor.shape))
+    layer = requested.choice("layer", ("marks", "coverage", "values"))
     if layer == "coverage":
-        kind = asking.choice("kind", tuple(KINDS))
+        kind = requested.choice("kind", tuple(KINDS))
+        requested.each_of(math.prod(tensor.shape), f"The elements of {tensor.name}")
         key = ("coverage", launch.id, tensor.name, kind)
         counts = _cache.get(key, lambda: coverage(launch, tensor, KINDS[kind]))
         most = float(counts.max()) if len(counts) else 0.0
         return tensor_tiles.pack(window, {layer: window.gather(counts, "max")}, {layer: (0.0, most)})
     if layer == "values":
-        upto = asking.op("op")[2] if request.args.get("op") else len(launch.records) - 1
+        upto = requested.op("op")[2] if request.args.get("op") else len(launch.records) - 1
         values, known = _values(launch, tensor, upto)
         shown = np.where(known, values, np.nan)
         limits = tensor_tiles.limits_of(shown)
         return tensor_tiles.pack(
             window, {layer: window.gather(shown, "mean")}, {layer: limits} if limits else {}
         )
-    program = asking.program(launch)
+    program = requested.program(launch)
     marks = np.zeros(window.across * window.down, np.uint8)
     key = ("program", launch.id, program, tensor.name)
     window.mark(marks, _cache.get(key, lambda: _touched(launch, program, tensor)), tensor_tiles.BY_PROGRAM)
     if request.args.get("op"):
-        raw = raw_tensor_data.get(asking.op("op")[0])  # None: it touches no tensor
+        raw = raw_tensor_data.get(requested.op("op")[0])  # None: it touches no tensor
         if raw is not None and raw.launch is launch and tensor.name in raw.op.elements.tensors:
             window.mark(marks, draw.positions_of(raw.op, 0, tensor, masked=True), tensor_tiles.MASKED)
             window.mark(marks, draw.positions_of(raw.op, 0, tensor), tensor_tiles.BY_OP)
@@ -286,24 +291,25 @@ def _touched(launch: Launch, program: tuple[int, int, int], tensor: TensorInfo) 
 
 
 def _element() -> payloads.ElementTip:
-    launch = asking.launch()
-    tensor = asking.tensor(launch)
+    launch = requested.launch()
+    tensor = requested.tensor(launch)
     count = math.prod(tensor.shape)
     if not count:
         raise NotFound(f"{tensor.name} has no elements.")
-    element = asking.number("element", most=count - 1)
+    element = requested.number("element", most=count - 1)
     value = None
     if has_values(launch):
-        upto = asking.op("op")[2] if request.args.get("op") else len(launch.records) - 1
+        upto = requested.op("op")[2] if request.args.get("op") else len(launch.records) - 1
         values, known = _values(launch, tensor, upto)
         value = values[element] if known[element] else None
-    return element_tip(launch, tensor, element, asking.program(launch), value)
+    return element_tip(launch, tensor, element, requested.program(launch), value)
 
 
 def _programs() -> bytes:
-    launch = asking.launch()
-    metric = asking.choice("metric", tuple(metrics.METRICS))
-    window = asking.window(math.prod(launch.grid))
+    launch = requested.launch()
+    metric = requested.choice("metric", tuple(metrics.METRICS))
+    window = requested.window(math.prod(launch.grid))
+    requested.each_of(math.prod(launch.grid), f"The programs of {launch.kernel}")
     numbers = _cache.get(("programs", launch.id, metric), lambda: metrics.measure(launch, metric))
     limits = tensor_tiles.limits_of(numbers)
     how = "max" if metric == "issues" else "mean"
@@ -313,18 +319,18 @@ def _programs() -> bytes:
 
 
 def _issues() -> payloads.IssueList:
-    launch = asking.launch()
+    launch = requested.launch()
     return _cache.get(("issues", launch.id), lambda: analysis.list_issues(launch))
 
 
 def _profile() -> payloads.Profile:
-    return analysis.profile_of(asking.launch())
+    return analysis.profile_of(requested.launch())
 
 
 def _tape(path: Path | None) -> payloads.TapeSlice:
     if path is None:
         raise NotFound("There is no instruction log: start with triton_viz.launch(tape=FILE).")
-    start = asking.number("start") if "start" in request.args else None
+    start = requested.number("start") if "start" in request.args else None
     try:
         return tape.read_slice(path, start)
     except OSError as error:
@@ -354,14 +360,18 @@ class PageServer:
         listener = _listen("0.0.0.0" if share else HOST, port)
         number = listener.getsockname()[1]
         token = secrets.token_urlsafe(16) if share else None
-        self.address = f"http://{_name()}:{number}/?token={token}" if share else f"http://{HOST}:{number}/"
+        self.address = (
+            f"http://{_host_name()}:{number}/?token={token}" if share else f"http://{HOST}:{number}/"
+        )
         # It warns of every request that waits for a moment, which a page with many tiles makes it do.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         # Untyped: its loop, which `stop` has to reach, is not in waitress's types.
         self._left: dict[int, Any] = {}
         self._ending = threading.Lock()
         self._ended = False
-        self._server: Any = create_server(create_app(tape_path, token), sockets=[listener], threads=8)
+        # A piece of a tape would go to a temporary file otherwise, which nothing closes at the end.
+        app = create_app(tape_path, token)
+        self._server: Any = create_server(app, sockets=[listener], threads=8, outbuf_overflow=_MOST_WAITING)
 
     def run(self) -> None:
         """Answer requests until `stop` is called from another thread, or Ctrl-C is pressed."""
@@ -372,7 +382,7 @@ class PageServer:
             self._ended = True
             self._left |= self._server._map  # after Ctrl-C all is still in the loop
             if threads.threads:
-                # Who still computes wakes the loop when it is done: the pipe must not be another's by then.
+                # A thread that still computes wakes the loop when done: its pipe must not be reused by then.
                 self._left.pop(self._server.trigger._fileno, None)
             wasyncore.close_all(self._left)
 
@@ -390,17 +400,17 @@ class PageServer:
                 self._server.trigger.pull_trigger(leave)
 
 
-def _name() -> str:
-    """An address by which other machines reach this one."""
+def _host_name() -> str:
+    """The name by which other machines reach this one."""
     return socket.gethostname() or HOST
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
-    """A socket at this port, and no other; without one, at the usual port or any that is free."""
+    """A socket at this port; without one, at the default port or, if that is taken, any free one."""
     if port is not None and not 0 <= port <= 65535:
         raise OSError(f"{port} is no port: they go from 0 to 65535")
     try:
-        return socket.create_server((host, USUAL_PORT if port is None else port))
+        return socket.create_server((host, DEFAULT_PORT if port is None else port))
     except OSError as error:
         if port is None:
             return socket.create_server((host, 0))

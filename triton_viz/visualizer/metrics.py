@@ -1,4 +1,4 @@
-"""A number for each program of a launch: what the map of the grid is coloured by."""
+"""Metrics: a number for each program of a launch, by which the map of the grid is coloured."""
 
 import math
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The payloads that the server sends the page: one schema for both sides.
 
 `python -m tools.page_types` writes the same as TypeScript into frontend/src/payloads.ts, and a test compares
-them. frontend/GLOSSARY.md says what each field means to users of the page.
+them. frontend/GLOSSARY.md describes the fields.
 """
 
 from typing import Any
@@ -20,11 +20,9 @@ class LaunchSummary(msgspec.Struct, kw_only=True):
     kernel: str
     grid: Program
     records: int
-    """Ops of the kernel, each counted once for all programs that ran it together."""
     issues: int
     profiled: bool
     values: bool
-    """Whether what was read and written was kept."""
 
 
 class LaunchList(msgspec.Struct, kw_only=True):
@@ -32,7 +30,6 @@ class LaunchList(msgspec.Struct, kw_only=True):
 
     launches: list[LaunchSummary]
     tape: bool
-    """Whether there is an instruction log of a GT server to show."""
 
 
 class SourcePayload(msgspec.Struct, kw_only=True):
@@ -107,11 +104,8 @@ class ProgramData(msgspec.Struct, kw_only=True):
     paths: list[list[SitePayload]]
     visualization_data: list[AccessPayload | DotPayload | OpPayload]
     first: int
-    """Which of the program's ops the first one here is."""
     total: int
-    """How many ops the program has."""
     sbuf: int
-    """How many buffers on the chip it used: more than none, and there is a timeline of them."""
 
 
 class SbufBuffer(msgspec.Struct, kw_only=True):
@@ -126,7 +120,6 @@ class SbufBuffer(msgspec.Struct, kw_only=True):
     start: int
     end: int
     path: list[SitePayload]
-    """Where it was allocated, the kernel's own line first."""
     iterations: list[tuple[int, int]]
 
 
@@ -137,7 +130,6 @@ class SbufMemory(msgspec.Struct, kw_only=True):
     capacity: int
     peak: int
     peak_at: int
-    """The first instruction at which that much is in use."""
 
 
 class SbufTimeline(msgspec.Struct, kw_only=True):
@@ -145,11 +137,8 @@ class SbufTimeline(msgspec.Struct, kw_only=True):
 
     memories: list[SbufMemory]
     events: list[SbufBuffer]
-    """The first ones, if there are very many."""
     total: int
-    """How many there are."""
     instructions: int
-    """The last instruction that uses any of them."""
 
 
 class Traffic(msgspec.Struct, kw_only=True):
@@ -210,12 +199,10 @@ class Histogram(msgspec.Struct, kw_only=True):
     counts: list[int]
     edges: list[float]
     elements: int
-    """Those that were counted; `nan` and `infinite` ones are not."""
     nan: int
     infinite: int
     lowest: float | str | None
     highest: float | str | None
-    """Integers that a double does not have are strings of digits."""
     mean: float | None
 
 
@@ -253,13 +240,11 @@ class ElementTip(msgspec.Struct, kw_only=True):
     element: int
     address: str
     value: float | int | bool | str | None
-    """None if it was not kept, or nothing read or wrote it. A string of digits is an integer that a double
-    does not have; another string is nan or an infinity."""
     touched_by: list[Toucher]
 
 
 class IssuePayload(msgspec.Struct, kw_only=True):
-    """Something wrong, in one program that shows it."""
+    """A violation, with one program that shows it."""
 
     kind: str
     verdict: str
@@ -274,7 +259,6 @@ class IssuePayload(msgspec.Struct, kw_only=True):
     line: int
     other_line: int
     op: str
-    """The op of that program that it is about; empty if it was not traced."""
 
 
 class VerdictPayload(msgspec.Struct, kw_only=True):
@@ -288,12 +272,11 @@ class VerdictPayload(msgspec.Struct, kw_only=True):
 
 
 class IssueList(msgspec.Struct, kw_only=True):
-    """All issues of a launch, and what was found to be right."""
+    """All issues of a launch, and the verdicts of accesses without one."""
 
     issues: list[IssuePayload]
     verdicts: list[VerdictPayload]
     checked: bool
-    """Whether a sanitizer or a race detector looked at the launch at all."""
 
 
 class DeviceRoof(msgspec.Struct, kw_only=True):
@@ -301,9 +284,7 @@ class DeviceRoof(msgspec.Struct, kw_only=True):
 
     name: str
     flops: float
-    """Per second, at the precision that the kernel mostly computes in."""
     bandwidth: float
-    """Bytes per second."""
 
 
 class ChipReport(msgspec.Struct, kw_only=True):
@@ -334,11 +315,9 @@ class TapeSlice(msgspec.Struct, kw_only=True):
     name: str
     text: str
     start: int
-    """Where in the file the piece begins, in bytes."""
     end: int
     size: int
     live: bool = False
-    """Whether it comes from a server that runs: then the page goes on asking by itself."""
 
 
 class ApiProblem(msgspec.Struct, kw_only=True):

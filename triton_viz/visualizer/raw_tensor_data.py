@@ -54,7 +54,7 @@ def raw_of(launch: Launch, number: int, program: Program) -> RawTensor:
 
 
 class RawTensorsOf(Mapping[str, RawTensor]):
-    """The raw data of some ops of one program, by uuid. Each is computed when it is looked at."""
+    """The raw data of some ops of one program, by uuid, each computed on access."""
 
     def __init__(self, launch: Launch, numbers: list[int], program: Program):
         self._launch, self._program = launch, program
@@ -71,7 +71,7 @@ class RawTensorsOf(Mapping[str, RawTensor]):
 
 
 class RawTensorData(Mapping[str, RawTensor]):
-    """Accesses by uuid. Each is computed when it is looked at; the last few are kept."""
+    """Accesses by uuid, each computed on access; the last few are kept."""
 
     KEPT = 64
 

@@ -1,4 +1,4 @@
-"""Whole columns of a record at once: for what the page shows of all programs."""
+"""The elements that all programs of a record touched, computed from its columns."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Pieces of a matrix at the zoom that the page asks for: what each cell of the screen shows.
+"""Windows of a matrix at the zoom that the page requests: a number for each cell of the screen.
 
 A tensor, or the programs of a grid, are seen as rows of `columns` numbers. A window starts at a row and a
 column and has `across` by `down` cells; a cell stands for `bin_x` by `bin_y` numbers.

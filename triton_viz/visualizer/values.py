@@ -1,4 +1,4 @@
-"""The values of tensors over time, as far as recorded reads and writes tell."""
+"""The values of tensors over time, from recorded reads and writes."""
 
 import math
 import re

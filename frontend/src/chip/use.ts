@@ -1,5 +1,5 @@
-// What a timeline of buffers tells: rows of buffers by where they were allocated, and how full a memory is over
-// time. Pure functions; time counts a program's instructions.
+// Buffers on the chip as rows by the line that allocated them, and how full a memory is over time. Pure functions;
+// time counts a program's instructions.
 
 import type { SbufBuffer, SbufMemory } from "../payloads";
 

@@ -1,4 +1,4 @@
-// What a tape tells in numbers: what went from worker to worker, and the hot paths that were run. Pure functions.
+// Totals of a log: exchanges between workers, and the hot paths that were run. Pure functions.
 
 import { detail, EXCHANGES, type HotBand, type Span } from "./tape";
 

@@ -1,5 +1,5 @@
-// GT's instruction log, line by line, and what it tells: who asked for what, when it was sent where, when it was
-// done. gt/inspect/timeline.py reads the same format for files and pictures. Pure functions.
+// Parses GT's instruction log, and derives from its lines when each instruction was received, sent and executed, and
+// by which client and worker. gt/inspect/timeline.py reads the same format for files and pictures. Pure functions.
 
 /** One line of the tape. */
 export interface Entry {
@@ -32,12 +32,19 @@ export interface Span {
   details: string;
   failed: string;
   tensor: string;
+  isOp: boolean;
+  /** The path of the PyTorch module that asked for it, or `AdamW.step`; empty if none did. */
+  module: string;
+  /** Empty in a forward pass; else `backward`, or `recompute`. */
+  phase: string;
+  /** The line of the user's code that asked for it: `FILE:LINE`. */
+  line: string;
 }
 
 /** A tensor that a worker holds, or held. */
 export interface Held {
   tensor: string;
-  /** The tensor that it is a copy of, which lies otherwise; empty if it is none. */
+  /** The tensor that it is a copy of, in another layout; empty if it is none. */
   copyOf: string;
   shape: string;
   dtype: string;
@@ -74,7 +81,7 @@ export interface HotPath {
   ops: string[];
 }
 
-/** All that a tape tells. */
+/** A parsed log, and what is derived from it. */
 export interface Tape {
   entries: Entry[];
   spans: Span[];
@@ -165,6 +172,13 @@ export function readTape(text: string): Tape {
   };
 }
 
+/** The module, the phase and the user's line of an op: the end of its details. */
+function siteOf(details: string): Pick<Span, "module" | "phase" | "line"> {
+  const [, module = "", phase = "", line = ""] =
+    /(?: module=(\S+))?(?: phase=(\w+))?(?: at=(.+))?$/.exec(details) ?? [];
+  return { module, phase, line };
+}
+
 /** What an instruction is about, such as `result=c1_3`. */
 function subject(details: string): string {
   return /(?:^| )((?:result|tensor_id|site)=\S+)/.exec(details)?.[1] ?? "";
@@ -192,9 +206,9 @@ function spansOf(entries: Entry[]): Span[] {
       const command = entry.command.replace(/^Worker/, "");
       // Each worker takes from what was asked in order: one instruction may be for several.
       const key = `${command} ${about}`;
-      const place = taken.get(`${entry.name} ${key}`) ?? 0;
-      taken.set(`${entry.name} ${key}`, place + 1);
-      const origin = asked.get(key)?.[place] ?? asked.get(key)?.at(-1);
+      const number = taken.get(`${entry.name} ${key}`) ?? 0;
+      taken.set(`${entry.name} ${key}`, number + 1);
+      const origin = asked.get(key)?.[number] ?? asked.get(key)?.at(-1);
       const tensor = /=(.+)_(\d+)$/.exec(about);
       client = tensor?.[1] ?? origin?.name ?? client;
       const span: Span = {
@@ -211,6 +225,8 @@ function spansOf(entries: Entry[]): Span[] {
         details: entry.details,
         failed: "",
         tensor: tensor ? `${tensor[1]}_${tensor[2]}` : "",
+        isOp: detail(entry.details, "op") !== "",
+        ...siteOf(entry.details),
       };
       push(waiting, `${entry.name} ${entry.command} ${about}`, span);
       done.push(span);
@@ -242,7 +258,7 @@ function share(spans: Span[], last: number): Span[] {
       next++;
     const end = Number.isNaN(first.end) ? last : first.end;
     const begin = Math.min(end, Math.max(first.sent, free.get(first.worker) ?? 0));
-    // What only keeps books takes no time worth showing, unless there is nothing else.
+    // Instructions that compute nothing get no time, unless there are no others.
     const together = spans.slice(at, next);
     const working = together.filter((span) => !QUIET.has(span.command)).length;
     let now = begin;
@@ -261,7 +277,7 @@ function same(a: number | undefined, b: number): boolean {
   return a === b || (Number.isNaN(a) && Number.isNaN(b));
 }
 
-/** What the dispatcher says of how tensors lie, by the name that workers know them by. */
+/** The dispatcher's lines on the layouts of tensors, by the workers' names of the tensors. */
 function layoutsOf(entries: Entry[]): Map<string, Entry> {
   const found = new Map<string, Entry>();
   for (const entry of entries)
@@ -350,7 +366,7 @@ export function shardsOf(held: Held): string[] {
   });
 }
 
-/** How an instruction says its result lies: in words, or as a part of something larger. */
+/** The layout of an instruction's result: as it is written, or as it follows from the part's shape and the whole's. */
 function layoutIn(details: string): string {
   const [part, whole] = [detail(details, "shape").split("x"), detail(details, "of").split("x")];
   const axis = whole[0] ? whole.findIndex((size, at) => size !== part[at]) : -1;

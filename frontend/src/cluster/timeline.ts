@@ -14,6 +14,7 @@ export const LANE = 34;
 export const AXIS = 26;
 const NAMES = 150;
 const MOST_WAYS = 80;
+const FAINT = 0.14;
 const PRODUCTS = new Set(["matmul", "linear", "bmm", "mm", "addmm", "conv1d", "conv2d", "einsum"]);
 const COLOURS = ["--load", "--store", "--dot", "--reduce", "--atomic", "--other"];
 
@@ -64,7 +65,7 @@ export function formatTick(tick: number, ticks: number[]): string {
   return `${(Math.max(0, tick) / size).toFixed(digits)} ${unit}`;
 }
 
-/** What is drawn where, to find it again under the pointer. */
+/** Where an instruction is drawn, to find it under the pointer. */
 export interface Box {
   x: number;
   y: number;
@@ -73,13 +74,14 @@ export interface Box {
   count: number;
 }
 
-/** Draws a tape; the boxes say what is where. */
+/** Draws a tape; the boxes say what is where. Spans that are not wanted are faint. */
 export function drawTimeline(
   canvas: HTMLCanvasElement,
   tape: Tape,
   range: Range,
   width: number,
   selected: Span | undefined,
+  wanted: (span: Span) => boolean,
 ): Box[] {
   const lanes = lanesOf(tape);
   const height = AXIS + lanes.length * LANE + 8;
@@ -92,7 +94,7 @@ export function drawTimeline(
     line: colour("--line"),
     panel: colour("--panel"),
   };
-  // As large as the rest of the page, whose letters grow with the window.
+  // The page's font size, which depends on the window's.
   const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.88;
   context.font = `${size}px system-ui, sans-serif`;
   context.textBaseline = "middle";
@@ -120,7 +122,7 @@ export function drawTimeline(
         span.worker === lane &&
         span.end >= range.from &&
         span.start <= range.to &&
-        // What only keeps books takes no time, and would hide what does.
+        // Instructions that compute nothing have no width, and would hide others.
         (span.end > span.start || span.failed),
     );
     for (let at = 0; at < mine.length; ) {
@@ -130,15 +132,19 @@ export function drawTimeline(
       // What is thinner than a pixel or two becomes one box with its neighbours.
       while (right - left < 2 && next < mine.length && x((mine[next] as Span).start) <= right + 0.5)
         right = Math.max(right, x((mine[next++] as Span).end));
-      const failed = mine.slice(at, next).some((one) => one.failed);
+      const together = mine.slice(at, next);
+      const failed = together.some((one) => one.failed);
+      const first = together.find(wanted);
       const y = top(lane) + 5;
+      context.globalAlpha = first ? 1 : FAINT;
       context.fillStyle = failed ? bad : (paint.get(colourOf(span)) ?? styles.text);
       context.fillRect(left, y, Math.max(1, right - left - (right - left > 4 ? 1 : 0)), LANE - 11);
       if (right - left > 40) {
         context.fillStyle = styles.panel;
         context.fillText(clip(context, span.label, right - left - 8), left + 4, y + (LANE - 11) / 2);
       }
-      boxes.push({ x: left, y, width: right - left, span, count: next - at });
+      context.globalAlpha = 1;
+      boxes.push({ x: left, y, width: right - left, span: first ?? span, count: next - at });
       at = next;
     }
   }

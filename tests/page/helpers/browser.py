@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, Route, sync_playwright
 
+from tests.programs import TIMEOUT
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 # What a browser would do of its own accord: nothing here may depend on it, or wait for it.
@@ -39,7 +41,7 @@ class Visit:
     def take_failures(self, count: int) -> list[str]:
         """The requests that failed as they should, and no others; the console told of each of them too."""
         # The browser tells of both in its own time, maybe after the page shows what it makes of it.
-        for _ in range(1000):
+        for _ in range(int(TIMEOUT / 0.02)):
             if min(len(self.failed), len(self.errors)) >= count:
                 break
             self.page.wait_for_timeout(20)
@@ -80,6 +82,7 @@ def chromium_or_skip() -> contextlib.AbstractContextManager[Browser]:
 def visit(browser: Browser, **options: Any) -> Iterator[Visit]:
     """An empty page that shares nothing with others. `options` are those of Playwright's new_page."""
     page = browser.new_page(**options)
+    page.set_default_timeout(TIMEOUT * 1000)
     try:
         yield _watch(page)
     finally:

@@ -10,13 +10,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.helpers.browser import Visit, chromium_or_skip, visit
+from tests.programs import TIMEOUT
 from triton_viz.core.data import Launch
 from triton_viz.visualizer import interface
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-# A machine with much else to do is slow, not wrong.
-PATIENCE = 30_000
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=TIMEOUT * 1000)
 
 
 @contextlib.contextmanager
@@ -32,7 +31,7 @@ def served(visit: Visit | None = None, port: int = 0, tape: Path | None = None) 
             visit.page.goto("about:blank")
     finally:
         server.stop()
-        thread.join(timeout=30)
+        thread.join(timeout=TIMEOUT)
         assert not thread.is_alive()
 
 
@@ -74,7 +73,7 @@ def wait_until_at_rest(page: Page) -> None:
                 if (performance.now() > until) throw new Error(`the page still waits for ${waiting} answers`);
             }
         }""",
-        PATIENCE,
+        TIMEOUT * 1000,
     )
 
 

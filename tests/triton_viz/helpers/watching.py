@@ -1,6 +1,9 @@
 """What tests of clients share: clients that do nothing by themselves, and where in a kernel a line is."""
 
 import inspect
+import sys
+import threading
+import traceback
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -10,7 +13,7 @@ from triton.runtime.jit import JITFunction
 import triton_viz
 from tests.triton_viz.helpers import kernels
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
-from triton_viz.core.data import Issue, Op, Store
+from triton_viz.core.data import Access, Issue, Launch, Op, Record, Store
 from triton_viz.core.trace import TritonTrace
 
 
@@ -107,3 +110,55 @@ def launch_add(client: Any = "tracer", n: int = 8, programs: int = 2) -> torch.T
     x, out = torch.arange(float(n)), torch.zeros(n)
     traced(client, kernels.add)[(programs,)](x, x, out, n, BLOCK=n // programs)
     return out
+
+
+def ops_of(launch: Launch) -> list[Record]:
+    """What each program did, program by program."""
+    return [op for program in launch.programs() for op in launch.at(program)]
+
+
+def accesses(launch: Launch) -> list[Access]:
+    return [op for op in ops_of(launch) if isinstance(op, Access)]
+
+
+class Counter(Client):
+    """Counts ops by type, and keeps the order of its callbacks."""
+
+    NAME = "counter"
+
+    def __init__(self) -> None:
+        self.ops: dict[str, int] = {}
+        self.calls: list[str] = []
+
+    def pre_run_callback(self, fn):
+        self.calls.append("pre_run")
+
+    def post_run_callback(self, fn):
+        self.calls.append("post_run")
+
+    def arg_callback(self, name, arg):
+        self.calls.append(f"arg {name}")
+
+    def grid_callback(self, grid):
+        self.calls.append(f"grid {grid}")
+
+    def grid_idx_callback(self, grid_idx):
+        self.calls.append(f"program {grid_idx}")
+
+    def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
+        def count(**arguments):
+            self.ops[op_type.__name__] = self.ops.get(op_type.__name__, 0) + 1
+
+        return OpCallbacks(after_callback=count)
+
+    def register_for_loop_callback(self) -> ForLoopCallbacks:
+        return ForLoopCallbacks()
+
+    def finalize(self):
+        return []
+
+
+def functions_of(thread: threading.Thread) -> list[str]:
+    """The functions that a thread is in, the innermost last."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return [entry.name for entry in traceback.extract_stack(frame)] if frame is not None else []

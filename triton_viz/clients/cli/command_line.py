@@ -1,7 +1,7 @@
 """Commands that run an unmodified program with a client watching every kernel it launches.
 
-`triton-profiler script.py args...` and `triton-profiler -m module args...` are made by this, and so may be
-those of other clients.
+`main_for` makes `triton-profiler script.py args...` and `triton-profiler -m module args...`, and commands of
+other clients.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def main_for(
         options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
         command = options.module or options.program
         if not command:
-            parser.error("what is to be run? Give a script, or -m and a module")
+            parser.error("nothing to run: give a script, or -m and a module")
         try:
             client = client_factory(options)
         except TritonVizError as error:

@@ -21,10 +21,10 @@ def issues_main(
 
     def add_all_options(parser: argparse.ArgumentParser) -> None:
         add_options(parser)
-        parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found as JSON")
-        parser.add_argument("--sarif", type=Path, metavar="FILE", help="write what was found as SARIF 2.1.0")
+        parser.add_argument("--json", type=Path, metavar="FILE", help="write the issues as JSON")
+        parser.add_argument("--sarif", type=Path, metavar="FILE", help="write the issues as SARIF 2.1.0")
 
-    def tell(client: Client, options: argparse.Namespace) -> int:
+    def report_issues(client: Client, options: argparse.Namespace) -> int:
         launches = triton_viz.launches
         report.print_issues(launches)
         report.print_summary(launches, name)
@@ -34,4 +34,6 @@ def issues_main(
             options.sarif.write_text(report.issues_as_sarif(launches, name) + "\n")
         return 1 if report.violations(launches) else 0
 
-    return main_for(client_factory, tell, name=name, description=description, add_options=add_all_options)
+    return main_for(
+        client_factory, report_issues, name=name, description=description, add_options=add_all_options
+    )

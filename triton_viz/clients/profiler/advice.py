@@ -13,7 +13,7 @@ _SMALL_LOOP = 16
 
 
 class _Launch:
-    """A report, and what its numbers are called in the kernel."""
+    """A report, and the kernel's names of its numbers."""
 
     def __init__(self, report: KernelReport, kernel: Callable, arguments: dict[str, Any], device: Device):
         self.report, self.device = report, device
@@ -71,7 +71,7 @@ def _mask(launch: _Launch) -> Iterator[Finding]:
             best = _best_block(used, block)
             rounds = -(-used // best)
             if best == block:
-                change = "let the mask leave out less, or the axis be shorter"
+                change = "use a shorter axis, or a mask that leaves out fewer elements"
             elif rounds > 1:
                 change = f"loop over blocks of {best}: {rounds} of them are {rounds * best} elements"
             else:
@@ -125,8 +125,8 @@ def _coalescing(launch: _Launch) -> Iterator[Finding]:
             )
         else:
             change = (
-                "addresses have no order: sort what they depend on, or let each program take whole rows "
-                f"of {site.tensor}"
+                "addresses are irregular: sort the indices they depend on, or let each program take whole "
+                f"rows of {site.tensor}"
             )
         cost = (1 - site.coalescing) * launch.share(site)
         yield Finding(kind=kind, message=message, change=change, cost=cost, **_at(site))
@@ -203,8 +203,7 @@ def _loops(launch: _Launch) -> Iterator[Finding]:
         if loop.trips_least == loop.trips_most:
             yield Finding(
                 kind="loop",
-                message="this loop is not unrolled, and every program goes round it "
-                f"{loop.trips_most:g} times",
+                message=f"this loop is not unrolled: every program runs {loop.trips_most:g} iterations",
                 change="if that is known when the kernel is compiled, give it constant bounds and write "
                 "static_range",
                 cost=0.02,
@@ -275,7 +274,7 @@ def _compiled(launch: _Launch) -> Iterator[Finding]:
             yield Finding(
                 kind="vector width",
                 message=f"a thread moves at most {max(own)} bytes at a time here, where it could move 16",
-                change="say what the compiler cannot see: sizes and strides that are multiples of 16, with "
+                change="tell the compiler which sizes and strides are multiples of 16, with "
                 "tl.multiple_of, tl.max_contiguous or tl.assume",
                 cost=0.2 * launch.share(site),
                 **_at(site),

@@ -1,7 +1,7 @@
 """The memory cost of a block: requests, sectors and distinct elements, for many lanes at once.
 
 An access is a block of elements per lane: a first element and a step per axis, between bounds. Lanes whose
-blocks are alike (equally aligned, equally masked) cost the same, so only one of each kind is looked at.
+blocks are alike (equally aligned, equally masked) cost the same, so only one of each kind is examined.
 """
 
 import math
@@ -19,22 +19,22 @@ REQUEST = 32
 """The elements that are asked for at a time: one for each thread of a warp."""
 _BATCH = 1 << 19
 """How many elements are expanded at a time."""
-_LOOKED_AT = 64
-"""In how many blocks we look which axis is the contiguous one, where that is not known."""
+_EXAMINED = 64
+"""How many blocks are examined to find the contiguous axis, where it is not known."""
 MOST_ELEMENTS = 1 << 22
-"""With more elements than this to compare, some lanes stand for all, and the result is an estimate."""
+"""With more elements than this to compare, only some lanes are examined, and the result is an estimate."""
 
 Bounds = tuple[tuple[np.ndarray, np.ndarray] | None, ...]
-"""For each axis of a block where what is touched starts and ends, of shape (I, L); None for all of it."""
+"""For each axis of a block the start and end of the touched part, of shape (I, L); None for all of it."""
 
 
 class Batch(msgspec.Struct, eq=False):
-    """Accesses of one site to one tensor, in I iterations by L lanes, that differ in place and bounds."""
+    """Accesses of one site to one tensor, in I iterations by L lanes, that differ in offset and bounds."""
 
     width: int
     """The bytes of an element."""
     unit: int
-    """The bytes from one place to the next: an element of the tensor, unless a pointer was cast."""
+    """The bytes from one offset to the next: an element of the tensor, unless a pointer was cast."""
     shape: tuple[int, ...]
     steps: tuple[int, ...]
     """From an element to the next along each axis, in elements."""
@@ -44,7 +44,7 @@ class Batch(msgspec.Struct, eq=False):
     active: np.ndarray
     """Which lanes took part, of shape (I, L)."""
     offsets: np.ndarray | None = None
-    """Every element's place, of shape (I, L, E), where they do not lie regularly."""
+    """Every element's offset, of shape (I, L, E), where they are not regularly spaced."""
     keep: np.ndarray | None = None
     """Which elements are touched, of shape (I, L, E), where that is no box."""
 
@@ -55,7 +55,7 @@ class Batch(msgspec.Struct, eq=False):
 
     @property
     def listed(self) -> bool:
-        """Whether every element has to be looked at."""
+        """Whether elements have to be examined one by one."""
         return self.offsets is not None or self.keep is not None
 
     def touched(self) -> np.ndarray:
@@ -70,19 +70,19 @@ class Batch(msgspec.Struct, eq=False):
         return np.where(self.active, counts, 0)
 
     def distinct(self) -> np.ndarray | None:
-        """How many different elements each block touches, (I, L); None if that needs a closer look."""
+        """How many different elements each block touches, (I, L); None if elements have to be compared."""
         if self.listed or not _apart(self.steps, self.shape):
             return None
         counts = self.touched()
         for axis, step in enumerate(self.steps):
             if step == 0:
                 pair = self.bounds[axis]
-                along = self.shape[axis] if pair is None else np.maximum(pair[1] - pair[0], 1)
-                counts = counts // along
+                along = self.shape[axis] if pair is None else pair[1] - pair[0]
+                counts = counts // np.maximum(along, 1)
         return counts
 
     def elements(self, rows: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The places of these blocks' elements, (N, E), and which of them are touched."""
+        """The offsets of these blocks' elements, (N, E), and which of them are touched."""
         if self.offsets is not None:
             offsets = self.offsets[rows, lanes].astype(np.int64)
         else:
@@ -123,7 +123,7 @@ def _index_along(shape: tuple[int, ...], axis: int) -> np.ndarray:
 
 
 def _apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether elements that differ in more than an axis of step 0 are at different places."""
+    """Whether elements that differ in more than an axis of step 0 have different offsets."""
     return apart(steps, tuple(size if step else 1 for step, size in zip(steps, shape, strict=True)))
 
 
@@ -149,7 +149,7 @@ def _typical_steps(batch: Batch) -> tuple[int, ...]:
         return batch.steps
     some = np.zeros_like(batch.active)
     rows, lanes = np.nonzero(batch.active)
-    looked = np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_AT)).astype(np.int64)
+    looked = np.linspace(0, len(rows) - 1, min(len(rows), _EXAMINED)).astype(np.int64)
     some[rows[looked], lanes[looked]] = True
     return tuple(int(np.median(np.abs(d))) if d.size else 0 for d in _distances(batch, some))
 
@@ -206,7 +206,7 @@ def cost_of(batch: Batch, alignment: int) -> Cost:
 
 
 def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -> list[tuple[int, int, int]]:
-    at = _as_threads_take_them(batch.shape, batch.steps)
+    at = _thread_order(batch.shape, batch.steps)
     positions = block_offsets(batch.shape, batch.steps)[at] * batch.unit
     result: list[tuple[int, int, int]] = []
     some = max(1, _BATCH // max(batch.size, 1))
@@ -225,7 +225,7 @@ def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -
     return result
 
 
-def _as_threads_take_them(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:
+def _thread_order(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:
     """The elements of a block in an order in which neighbours in memory come after each other."""
     order = sorted(range(len(shape)), key=lambda axis: -abs(steps[axis]) if steps[axis] else -math.inf)
     return np.arange(math.prod(shape)).reshape(shape).transpose(order).reshape(-1)
@@ -235,7 +235,7 @@ def _cost_of_listed(batch: Batch, alignment: int) -> Cost:
     rows, lanes = np.nonzero(batch.active)
     if not len(rows):
         return Cost()
-    at = _as_threads_take_them(batch.shape, _typical_steps(batch))
+    at = _thread_order(batch.shape, _typical_steps(batch))
     total = np.zeros(3, np.int64)
     some = max(1, _BATCH // max(batch.size, 1))
     for begin in range(0, len(rows), some):
@@ -291,7 +291,7 @@ def distinct_per_lane(batches: Sequence[Batch], lanes: int) -> tuple[np.ndarray,
 
 
 def _without_copies(batches: Sequence[Batch]) -> list[Batch]:
-    """Batches, without those that are the same as one before: a row that is read in three passes is one."""
+    """Batches without repetitions: a row that is read in three passes is one batch."""
     kept: list[Batch] = []
     for batch in batches:
         if not any(_same(batch, other) for other in kept):
@@ -311,7 +311,7 @@ def _same(a: Batch, b: Batch) -> bool:
 
 
 def _of_one_batch(batch: Batch) -> np.ndarray | None:
-    """Each lane's distinct elements, if iterations are evenly apart, or all at one place."""
+    """Each lane's distinct elements, if iterations are evenly apart, or all at one offset."""
     counts = batch.distinct()
     if counts is None:
         return None
@@ -342,7 +342,7 @@ def _separate(batches: list[Batch]) -> bool:
 
 
 def _compared(batches: list[Batch], lanes: int) -> tuple[np.ndarray, bool]:
-    """By looking at every element; of lanes that do the same, each shifted as a whole, at one's."""
+    """By comparing all elements. Of lanes whose blocks are equal but for an offset, one is examined."""
     origin = np.min([batch.first.min(axis=0) for batch in batches], axis=0)
     random = np.random.default_rng(0)
     codes = np.zeros(lanes, np.uint64)

@@ -1,7 +1,7 @@
 """A compiled kernel's metadata, and the instructions of each line of source.
 
-Whatever compiled it, it needs an `asm` with texts by name (`ptx`, `ttgir`, `amdgcn`); the rest is taken if it
-is there.
+The compiled object needs an `asm` with texts by name (`ptx`, `ttgir`, `amdgcn`); its other attributes are
+optional.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 from triton_viz.clients.profiler.kernel_profile import Compiled, CompiledLine
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
-_PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _GLOBAL = re.compile(r"\b(?:ld|st|atom|red)\.(?:[a-z_]+(?:::[a-z_]+)*\.)*global\b([\w.:]*)")
 _ASYNC = re.compile(
     r"\bcp\.async\.\w+\.shared(?:::\w+)?\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(?:0x)?([0-9a-f]+)"
@@ -22,7 +22,7 @@ _AMD = re.compile(
 )
 _LOC_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)\s*$")
 _LOC_USED = re.compile(r"loc\((#loc\d*)\)\s*$")
-_LOC_PLACE = re.compile(r'"([^"]+)":(\d+):\d+')
+_LOC_POSITION = re.compile(r'"([^"]+)":(\d+):\d+')
 _SPILLED = ("n_spills", "spills", "spill_bytes")
 _REGISTERS = ("n_regs", "registers", "num_registers")
 
@@ -62,7 +62,7 @@ def compiled_of(compiled: Any, target: str, file: str) -> Compiled | None:
             CompiledLine(
                 file=file if PurePath(source_line[0]).name == PurePath(file).name else source_line[0],
                 line=source_line[1],
-                ptx=tuple(instructions.get(source_line, ())),
+                instructions=tuple(instructions.get(source_line, ())),
                 ttgir=tuple(ttgir.get(source_line, ())),
                 widths=tuple(widths.get(source_line, ())),
             )
@@ -101,7 +101,7 @@ def _instructions(text: str) -> tuple[dict[SourceLine, list[str]], dict[SourceLi
         if "inline asm" in line:
             inline = "begin" in line
             continue
-        if at := _PLACE.match(raw):
+        if at := _LOC.match(raw):
             # The assembler counts lines of inline assembly as if they were lines of the kernel.
             if not inline:
                 number = int(at[2])  # 0: what the compiler added, which is of no line
@@ -139,7 +139,7 @@ def _ttgir(text: str) -> dict[SourceLine, list[str]]:
 
     def source_line(alias: str, depth: int = 0) -> SourceLine | None:
         body = aliases.get(alias, "")
-        if at := _LOC_PLACE.search(body):
+        if at := _LOC_POSITION.search(body):
             return at[1], int(at[2])
         inner = re.search(r"#loc\d*", body)
         return source_line(inner[0], depth + 1) if inner and depth < 32 else None

@@ -25,7 +25,7 @@ class Device:
     vector: dict[str, float]
     """Operations per second by precision, for arithmetic on elements."""
     dot: dict[str, float]
-    """The same for products of tiles. Triton multiplies fp32 as tf32 unless it is told otherwise."""
+    """The same for products of tiles. Triton multiplies fp32 as tf32 by default."""
 
     def peak(self, unit: str, precision: str) -> float:
         """The operations per second of a unit; of the next wider precision if it has none of its own."""

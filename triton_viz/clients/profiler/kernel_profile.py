@@ -88,7 +88,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     """range, static_range or while."""
     unrolled: bool
     trips_least: float
-    """How often round, each time a program comes to it: the program with the fewest."""
+    """Iterations each time a program enters it, of the program with the fewest."""
     trips_most: float
     trips_total: int
     """Of all programs together."""
@@ -111,7 +111,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contention(msgspec.Struct, frozen=True, kw_only=True):
-    """How atomics of a tensor meet at one element."""
+    """How often atomics of a tensor update one element."""
 
     tensor: str
     updates: int
@@ -154,7 +154,7 @@ class CompiledLine(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str
     line: int
-    ptx: tuple[str, ...]
+    instructions: tuple[str, ...]
     """The target's instructions, in the assembly language that `Compiled.language` names."""
     ttgir: tuple[str, ...]
     widths: tuple[int, ...]
@@ -208,7 +208,7 @@ class KernelReport(msgspec.Struct, frozen=True, kw_only=True):
     ran: int
     """How many of them ran; fewer if they were sampled."""
     skipped: tuple[str, ...]
-    """loads or stores that were only noted: then what depends on loaded values is not to be trusted."""
+    """loads or stores, if these were counted but not executed: what depends on loaded values is invalid."""
     loaded: int
     stored: int
     loaded_error: float

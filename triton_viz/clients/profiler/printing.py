@@ -124,7 +124,7 @@ def _print_launch(launch: KernelReport, launches: int, console: Console) -> None
         )
 
 
-def _place(site: Site | None, kernel_file: str) -> str:
+def _line(site: Site | None, kernel_file: str) -> str:
     if site is None:
         return ""
     return str(site.line) if site.file == kernel_file else f"{Path(site.file).name}:{site.line}"
@@ -138,7 +138,7 @@ def _sites(launch: KernelReport) -> Table:
         about = "" if site.exact else "~"
         where = site.site[-1] if site.site else None
         table.add_row(
-            _place(where, launch.file),
+            _line(where, launch.file),
             site.kind,
             site.tensor,
             amount(site.bytes, "B") + (f" ±{site.error:.1%}" if site.error else ""),

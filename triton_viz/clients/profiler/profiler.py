@@ -29,14 +29,13 @@ from triton_viz.clients.skipping import skipped_load, skipped_store
 from triton_viz.clients.utils import here, kernel_call_path, kernel_instruction
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
 from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Program, Record, Reduce, Scan, Site, Store
-from triton_viz.core.records.columns import Numbers, Programs
+from triton_viz.core.records.columns import Programs
 from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls.base import Accessed
-from triton_viz.dsls.triton.compiler.compile import parse_target
 
 _COUNTED = frozenset((*work.FLOATS, *work.INTEGERS))
 _MOST_STAGED = 1 << 25
-"""The bytes that accesses of a chunk may take until they are looked at."""
+"""The bytes that the accesses of a chunk may take before they are committed."""
 
 
 class Profiler(Client):
@@ -44,12 +43,11 @@ class Profiler(Client):
 
     Everything is exact unless a number says otherwise. With `sample` (a share such as 0.1, or a number of
     programs) only some programs run, which depend on `seed` only, and results are scaled to the whole grid;
-    tensors then hold only what these wrote. `skip_loads` and `skip_stores` note accesses without doing them:
-    loaded values are zeros, so that addresses and loops must not depend on them.
+    tensors then hold only what these wrote. `skip_loads` and `skip_stores` count accesses without executing
+    them: loaded values are zeros, so addresses and loops must not depend on them.
 
-    `device` is what the roofline is of. With `target`, such as "cuda:90" or "hip:gfx942", what the compiler
-    makes of the kernel for that target is part of the report. With `show`, each launch is printed when
-    it is over.
+    `device` is the device of the roofline. With `target`, such as "cuda:90" or "hip:gfx942", the report has
+    the compiled code for that target. With `show`, each launch is printed when it is over.
     """
 
     NAME: ClassVar[str] = "profiler"
@@ -66,8 +64,10 @@ class Profiler(Client):
         show: bool = False,
     ) -> None:
         if sample is not None:
-            sampling.sample_size(sample, 1)  # say now if it makes no sense
+            sampling.sample_size(sample, 1)  # raises here if it is invalid, not at the first launch
         if target is not None:
+            from triton_viz.dsls.triton.compiler.compile import parse_target  # here: it loads Triton
+
             parse_target(target)
         self.device = find_device(device)
         self.target = target
@@ -111,7 +111,7 @@ class Profiler(Client):
         return sampling.choose(self._sample, self._seed, math.prod(grid))
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
-        """Count what this thread's chunk before did, and begin the next."""
+        """Commit this thread's previous chunk, and begin the next."""
         self._close()
         chunk = self._local.chunk = Chunk(grid_idx)
         with self._lock:
@@ -124,7 +124,7 @@ class Profiler(Client):
             self._open.remove(chunk)
 
     def post_run_callback(self, fn: Callable) -> None:
-        """Count what has not been counted."""
+        """Commit the chunks that are still open."""
         with self._lock:
             for chunk in self._open:
                 self._totals.commit(chunk)
@@ -162,20 +162,20 @@ class Profiler(Client):
         self._launches.append(report)
         if self._show:
             _print(Report(launches=(report,)))
-        everyone = Programs(totals.grid, Numbers(totals.programs, 0, 1 if totals.programs > 1 else 0))
-        here = (Site(launched.file, first_line, self._kernel.__name__),)
+        whole_grid = Programs.all_of(totals.grid)
+        kernel = (Site(launched.file, first_line, self._kernel.__name__),)
         records: list[Record] = [
-            SiteProfile(programs=everyone, call_path=site.site, traffic=site) for site in report.sites
+            SiteProfile(programs=whole_grid, call_path=site.site, traffic=site) for site in report.sites
         ]
         for finding in report.findings:
-            path = (Site(finding.file, finding.line, self._kernel.__name__),) if finding.line else here
-            records.append(Advice(programs=everyone, call_path=path, finding=finding))
-        return [*records, KernelProfile(programs=everyone, call_path=here, report=report)]
+            path = (Site(finding.file, finding.line, self._kernel.__name__),) if finding.line else kernel
+            records.append(Advice(programs=whole_grid, call_path=path, finding=finding))
+        return [*records, KernelProfile(programs=whole_grid, call_path=kernel, report=report)]
 
     # --- the compiler ---
 
     def pre_warmup_callback(self, jit_fn: Callable) -> bool:
-        """Whether the compiler's work is wanted."""
+        """Whether the kernel is to be compiled."""
         return self.target is not None
 
     def warmup_target(self) -> str:
@@ -183,7 +183,7 @@ class Profiler(Client):
         return super().warmup_target() if self.target is None else self.target
 
     def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
-        """Keep what the compiler made of the kernel, or why it could not compile it."""
+        """Keep the compiled kernel, or the compiler's error."""
         code = getattr(inspect.unwrap(getattr(jit_fn, "fn", jit_fn)), "__code__", None)
         found = compiled_of(compiled, self.warmup_target(), code.co_filename if code else "")
         if found is not None:
@@ -206,7 +206,7 @@ class Profiler(Client):
     # --- ops ---
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Note accesses and arithmetic once they happened."""
+        """Count accesses and arithmetic after they happened."""
         if op_type is Load:
             overrider = skipped_load if self._skip_loads else None
             return OpCallbacks(after_callback=self._access("load"), op_overrider=overrider)

@@ -45,7 +45,7 @@ def report_of(totals: LaunchTotals, launched: Launched, device: Device) -> Kerne
     """The report of a launch that is over."""
     ran = int(np.count_nonzero(totals.ran))
     scale = totals.programs / ran if ran else 0.0
-    totals.give_what_was_masked_off()
+    totals.assign_masked_off()
     found = sorted(
         totals.sites.values(),
         key=lambda site: ([(s.file, s.line) for s in site.path], site.kind, site.tensor.name),
@@ -138,7 +138,7 @@ def _site(site: SiteTotals, scale: float, ran: int, programs: int) -> SiteTraffi
 
 
 def _unit(site: SiteTotals) -> int:
-    """The bytes of what is told apart: an element of the tensor, or more if a pointer was cast."""
+    """The bytes of the units that are counted: an element of the tensor, or more if a pointer was cast."""
     return max(site.width, site.tensor.itemsize)
 
 
@@ -160,11 +160,12 @@ def _distinct(sites: list[SiteTotals], scale: float, ran: int, programs: int) ->
     marks = [site.footprint for site in sites if site.footprint is not None]
     whole = functools.reduce(Footprint.union, marks).count()
     exact = all(site.exact and site.width == tensor.itemsize for site in sites)
-    if ran < programs:
-        halves = [site.half for site in sites if site.half is not None]
+    halves = [site.half for site in sites if site.half is not None]
+    if ran < programs and halves:
         half = functools.reduce(Footprint.union, halves).count()
-        return round(min(moved, sampling.grown(whole, half, ran, programs, most) * unit)), False
-    return min(round(moved), whole * unit), exact
+        return round(min(moved, sampling.extrapolated(whole, half, ran, programs, most) * unit)), False
+    # Without halves the others were not left out on purpose: the launch has failed.
+    return min(round(moved), whole * unit), exact and ran == programs
 
 
 def _tensors(

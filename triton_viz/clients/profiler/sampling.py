@@ -1,4 +1,4 @@
-"""Sampling: some programs stand for all. Which ones depends on a seed only, so results can be repeated."""
+"""Sampling: some programs stand for all. The choice depends on a seed only, so results can be repeated."""
 
 import math
 
@@ -18,7 +18,7 @@ def sample_size(sample: float | int, programs: int) -> int:
 
 
 def choose(sample: float | int, seed: int, programs: int) -> np.ndarray | None:
-    """The places of the programs to run, in order; None if these are all."""
+    """The linear ids of the programs to run, in order; None if these are all."""
     count = sample_size(sample, programs)
     if count >= programs:
         return None
@@ -26,7 +26,7 @@ def choose(sample: float | int, seed: int, programs: int) -> np.ndarray | None:
 
 
 def every_second(chosen: np.ndarray, seed: int, programs: int) -> np.ndarray:
-    """Half of a sample at random, as booleans by place: two sizes of samples show how they grow."""
+    """Half of a sample at random, as booleans by linear program id: two sizes show how a sum grows."""
     result = np.zeros(programs, bool)
     half = np.random.default_rng(seed + 1).choice(chosen, (len(chosen) + 1) // 2, replace=False)
     result[half] = True
@@ -47,11 +47,11 @@ def error_of(total: float, squares: float, ran: int, programs: int) -> float:
     return 1.96 * deviation / (total / ran)
 
 
-def grown(whole: float, half: float, ran: int, programs: int, most: float) -> float:
+def extrapolated(whole: float, half: float, ran: int, programs: int, most: float) -> float:
     """How many distinct elements all programs touch, if a sample touches `whole` and half of it `half`.
 
-    Elements that programs share do not grow with the number of programs, others do in proportion; in between
-    we go on as from the half to the whole.
+    The number of elements that all programs share is constant, that of others is proportional to the number
+    of programs. In between, the growth from the half to the whole is continued.
     """
     if ran >= programs or whole == 0:
         return whole

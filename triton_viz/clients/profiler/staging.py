@@ -1,7 +1,7 @@
 """Data collected while a chunk runs, and the batches that its accesses become afterwards.
 
-Noting has to be quick: it happens at every op. All that costs more waits until the chunk is done, when the
-iterations of a loop can be looked at together.
+Collecting has to be quick, because it happens at every op. Costlier work waits until the chunk has run, when
+all iterations of a loop can be examined together.
 """
 
 import math
@@ -47,7 +47,7 @@ class PerLane:
 
 
 class LoopTrips:
-    """How often the programs of a chunk came to a loop, and how often round it."""
+    """How often the programs of a chunk entered a loop, and how many iterations they ran."""
 
     __slots__ = ("counted", "entries", "trips")
 
@@ -103,13 +103,19 @@ def _split(accessed: Accessed, active: np.ndarray | None, lanes: int) -> list[Pa
     ran = np.ones(lanes, bool) if active is None else active
     size = math.prod(shape)
     bounds, keep, takes = _mask(accessed, lanes, ran)
-    tensors = accessed.tensors_by_name
+    tensors, zeros = accessed.tensors_by_name, np.zeros((1, lanes), np.int64)
     if not positions.tensors:
         nothing = Batch(
-            accessed.width, 1, shape, (0,) * len(shape), _row(0, lanes), (None,) * len(shape), ~_row(1, lanes)
+            accessed.width,
+            1,
+            shape,
+            (0,) * len(shape),
+            zeros,
+            (None,) * len(shape),
+            np.zeros((1, lanes), bool),
         )
         return [Part(None, nothing, size * int(ran.sum()))]
-    first, offsets = _row(0, lanes), None
+    first, offsets = zeros, None
     if positions.first is not None:
         first = np.broadcast_to(positions.first.all(), (lanes,))[None]
     else:
@@ -133,7 +139,7 @@ def _split(accessed: Accessed, active: np.ndarray | None, lanes: int) -> list[Pa
             of_element = here.reshape(1, lanes, size)
             kept = of_element & (True if keep is None else keep)
             own, count = takes, int((of_element & ran[None, :, None]).sum())
-        if found is None:  # nothing of ours is touched there
+        if found is None:  # no tensor is touched there
             own, kept = own & False, keep
         batch = Batch(accessed.width, unit, shape, positions.steps, first, bounds, own, offsets, kept)
         result.append(Part(found, batch, count))
@@ -169,10 +175,6 @@ def _mask(accessed: Accessed, lanes: int, ran: np.ndarray) -> tuple[Any, np.ndar
 
 def _whole(pair: tuple[np.ndarray, ...], size: int, takes: np.ndarray) -> bool:
     return bool(((pair[0] == 0) & (pair[1] == size))[takes].all())
-
-
-def _row(value: int, lanes: int) -> np.ndarray:
-    return np.full((1, lanes), value, np.int64 if value == 0 else bool)
 
 
 def _stacked(parts: list[Part]) -> Part:

@@ -18,7 +18,7 @@ MOST_FOOTPRINT = 1 << 28
 
 
 class SiteTotals:
-    """One line and one tensor, so far."""
+    """The totals of one line and one tensor."""
 
     def __init__(self, key: AccessKey, tensor: TensorInfo):
         self.path, self.kind = key
@@ -69,7 +69,7 @@ class SiteTotals:
 
 
 def merged_hits(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Elements and how often each was hit, of several such."""
+    """Elements and how often each was hit, of several lists of these."""
     elements, of = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
     counts = np.zeros(len(elements), np.int64)
     np.add.at(counts, of, np.concatenate([part[1] for part in parts]))
@@ -91,21 +91,21 @@ def _most_used(batch: Batch) -> tuple[int, ...]:
 
 
 class LaunchTotals:
-    """One launch, so far."""
+    """The totals of one launch."""
 
     def __init__(self, grid: Program, half: np.ndarray | None = None):
         self.grid = grid
         self.programs = math.prod(grid)
         self.half = half
-        """By place in the grid: every second program of a sample; None if all programs run."""
+        """By linear program id: every second program of a sample; None if all programs run."""
         self.ran = np.zeros(self.programs, bool)
         self.loaded, self.stored, self.flops = (np.zeros(self.programs, np.int64) for _ in range(3))
-        """For each program, by its place in the grid."""
+        """For each program, by its linear id."""
         self.integers = 0
         self.sites: dict[tuple[AccessKey, str], SiteTotals] = {}
         self.of_instruction: dict[tuple[AccessKey, Instruction], SiteTotals] = {}
         self.of_nothing: dict[tuple[AccessKey, Instruction], int] = collections.defaultdict(int)
-        """The elements of blocks of which none was touched, and which are of no tensor therefore."""
+        """Elements of blocks that were masked off as a whole, whose tensor is not known."""
         self.loads_in_programs: dict[str, tuple[float, bool]] = {}
         """For each tensor the distinct elements that each program loads, summed, and if that is exact."""
         self.work: dict[tuple[Path, str, str], int] = {}
@@ -177,8 +177,8 @@ class LaunchTotals:
             )
         chunk.accesses, chunk.bytes_staged = {}, 0
 
-    def give_what_was_masked_off(self) -> None:
-        """Count blocks of which nothing was touched to the tensor that the same instruction else touches."""
+    def assign_masked_off(self) -> None:
+        """Count blocks that were masked off as a whole to the tensor that their instruction touches else."""
         for where, possible in self.of_nothing.items():
             if where in self.of_instruction:
                 self.of_instruction[where].possible += possible
@@ -197,7 +197,7 @@ class LaunchTotals:
 
 
 class LoopTotals:
-    """One loop, so far."""
+    """The totals of one loop."""
 
     def __init__(self, counted: bool):
         self.counted = counted

@@ -52,7 +52,7 @@ def element_type(dtype: Any) -> tuple[str, bool]:
 
 
 def product(left: tuple[int, ...], right: tuple[int, ...], dtype: str) -> int:
-    """The operations of a product of tiles. Elements of four bits lie in pairs along the inner axis."""
+    """The operations of a product of tiles. 4-bit elements are packed in pairs along the inner axis."""
     inner = left[-1] * (2 if dtype == "fp4" else 1)
     return 2 * math.prod(left[:-1]) * right[-1] * inner
 

@@ -1,16 +1,16 @@
-"""Order between programs: who had to come after whom, as the launch went.
+"""The happens-before order between programs, as observed in the launch.
 
-Programs of one launch have no order but what they make themselves: an atomic that releases an element, and a
-later one that acquires it, put all that the first program did before in front of all that the second does
-after. Spin locks, tickets ("the last one sums") and flags that the next program waits for all come to this.
+Programs of one launch are ordered only by their own synchronization: an atomic that releases an element and a
+later one that acquires it order everything that the first program did before the release ahead of everything
+that the second does after the acquire. Spin locks, tickets and flags all work like this.
 
-What is assumed:
-- An atomic acquires only if its result is used: a program that does not look cannot have waited. It releases
-  whatever becomes of the result. `sem="relaxed"` does neither, `"acquire"` and `"release"` one of both.
+Assumptions:
+- An atomic acquires only if its result is used: a program that ignores it cannot have waited. It releases
+  in any case. `sem="relaxed"` does neither, `"acquire"` and `"release"` one of both.
 - Volatile and atomic loads acquire; atomic stores release, and so do plain stores to an element that some
   program reads by a volatile load.
-- The order is the one that was observed. A program that looks at an atomic's result and then does not care is
-  believed to have cared, so a race can hide behind an atomic; nothing that is ordered is called a race.
+- The order is the one that was observed. A program that reads an atomic's result counts as synchronized by
+  it, even if it does not act on it: a race can be missed, but ordered accesses are never reported.
 """
 
 import ast
@@ -24,13 +24,13 @@ from triton_viz.clients.race_detector.touches import Touch, TouchKind
 from triton_viz.core.data import Site
 
 _MOST_SOURCES = 512
-_MOST_NOTES = 1 << 23
-"""How many numbers to keep of what programs know of each other. Of more programs than that allows, only some
-are asked for: a race that many programs have is found all the same."""
+_MOST_CLOCKS = 1 << 23
+"""The most entries of vector clocks to keep. Beyond, only some programs are compared: a race that many
+programs have is still found."""
 
 
 class Order:
-    """Which of two events came first by necessity, an event being a program and a time."""
+    """Whether two events, each a program and a time, are ordered by synchronization."""
 
     def __init__(self, touches: Iterable[Touch]):
         touches = list(touches)
@@ -58,39 +58,38 @@ class Order:
     ) -> np.ndarray:
         """Of pairs of events in the order in which they happened: which could have happened otherwise.
 
-        Pairs about which it was not asked, because there are too many, are not among them.
+        Pairs that are not examined, because there are too many, are not among them.
         """
         sources = np.unique(program)
-        most = max(1, min(_MOST_SOURCES, _MOST_NOTES // (self._acquires + 1)))
+        most = max(1, min(_MOST_SOURCES, _MOST_CLOCKS // (self._acquires + 1)))
         if len(sources) > most:
             sources = sources[np.linspace(0, len(sources) - 1, most).astype(np.int64)]
-        notes = self._notes(sources, set(later.tolist()))
+        clocks = self._clocks(sources, set(later.tolist()))
         column = np.searchsorted(sources, program)
-        asked = (column < len(sources)) & (sources[np.minimum(column, len(sources) - 1)] == program)
+        examined = (column < len(sources)) & (sources[np.minimum(column, len(sources) - 1)] == program)
         result = np.zeros(len(program), bool)
-        for n in np.flatnonzero(asked).tolist():
+        for n in np.flatnonzero(examined).tolist():
             known = 0
-            if noted := notes.get(int(later[n])):
-                position = np.searchsorted(noted[0], later_time[n], side="right") - 1
-                known = int(noted[1][position][column[n]]) if position >= 0 else 0
+            if found := clocks.get(int(later[n])):
+                position = np.searchsorted(found[0], later_time[n], side="right") - 1
+                known = int(found[1][position][column[n]]) if position >= 0 else 0
             result[n] = known < time[n]
         return result
 
-    def _notes(self, sources: np.ndarray, wanted: set[int]) -> dict[int, tuple[list[int], list[np.ndarray]]]:
-        """For each wanted program: at which times it learned something, and up to when it then knew that each
-        source's doings lay behind it."""
+    def _clocks(self, sources: np.ndarray, wanted: set[int]) -> dict[int, tuple[list[int], list[np.ndarray]]]:
+        """For each wanted program: the times of its acquires, and its vector clock after each."""
         column = {program: n for n, program in enumerate(sources.tolist())}
         nothing = np.zeros(len(sources), np.int64)
         known: dict[int, np.ndarray] = {}
         left: dict[int, np.ndarray] = {}
         """The clock that a program receives when it acquires an address."""
-        notes: dict[int, tuple[list[int], list[np.ndarray]]] = {}
+        clocks: dict[int, tuple[list[int], list[np.ndarray]]] = {}
         for time, program, address, acquires, releases in self._steps:
             mine = known.get(program, nothing)
             if acquires and address in left:
                 mine = known[program] = np.maximum(mine, left[address])
                 if program in wanted:
-                    times, states = notes.setdefault(program, ([], []))
+                    times, states = clocks.setdefault(program, ([], []))
                     times.append(time)
                     states.append(mine)
             if releases:
@@ -98,7 +97,7 @@ class Order:
                 if program in column:
                     there[column[program]] = time
                 left[address] = there
-        return notes
+        return clocks
 
 
 @functools.cache
@@ -113,7 +112,7 @@ def _statement(file: str, line: int) -> ast.stmt | None:
     found = None
     for node in ast.walk(_parsed(file)):
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            found = node  # a walk comes to what is inside later
+            found = node  # inner statements come later in a walk
     return found
 
 

@@ -1,4 +1,4 @@
-"""The race detector: collects what programs touch, and says where two of them may not meet."""
+"""The race detector: collects the accesses of all programs, and reports pairs that race."""
 
 import dataclasses
 import functools
@@ -11,7 +11,7 @@ import numpy as np
 from triton_viz.clients.race_detector.order import Order, result_is_dropped
 from triton_viz.clients.race_detector.race_issues import as_issues
 from triton_viz.clients.race_detector.races import Race, races_in_order, races_without_order
-from triton_viz.clients.race_detector.shadow import Shadow, lies_apart
+from triton_viz.clients.race_detector.shadow import Shadow, are_disjoint
 from triton_viz.clients.race_detector.touches import Touch, TouchKind, conflict
 from triton_viz.clients.utils import here, kernel_call_path
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks
@@ -24,17 +24,17 @@ from triton_viz.executor.affine import Box
 KEPT = 64 << 20
 """How many bytes of touches are kept before they are folded into shadows."""
 KEPT_WITH_ORDER = 1 << 30
-"""The same where programs may wait for each other: shadows do not know who came when."""
+"""The same where programs may wait for each other: shadows have no times."""
 
 
 class RaceDetector(Client):
     """Finds elements that two programs touch, one of them writing, not both atomically, in no order.
 
     Exact on the addresses that the launch touched: they are kept in compact form while the kernel runs. When
-    it has ended, storages that no program writes to are left out, those where programs plainly keep apart
-    too, and the others are compared element by element. Elements are bytes of storages, so views and
-    arguments that share memory are one. Memory: 64 MiB of touches, and for each site that
-    touches such a storage 8 bytes per element of it (and the value, if it stores).
+    it has ended, storages that no program writes to are left out, as are those where programs obviously use
+    disjoint parts, and the others are compared element by element. Elements are bytes of storages, so views
+    and arguments that share memory are one. Memory: 64 MiB of touches, and for each site that touches such a
+    storage 8 bytes per element of it (and the value, if it stores).
     """
 
     NAME: ClassVar[str] = "race_detector"
@@ -62,24 +62,24 @@ class RaceDetector(Client):
         """Nothing to clean up."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
-        """Accesses say which tensors there are."""
+        """Nothing: accesses name their tensors."""
 
     def grid_callback(self, grid: Program) -> None:
         """Remember how many programs there are."""
         self._grid = grid
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
-        """Commit the findings of this thread's last programs."""
+        """Commit what this thread's last programs touched."""
         with self._lock:
-            self._settle(threading.get_ident())
+            self._commit(threading.get_ident())
 
     def discard_callback(self) -> None:
-        """Forget what programs touched that will run again."""
+        """Discard what programs touched that will run again."""
         with self._lock:
             self._staged.pop(threading.get_ident(), None)
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Look at what touches memory."""
+        """Collect accesses."""
         if issubclass(op_type, Access):
             return OpCallbacks(after_callback=functools.partial(self._access, op_type))
         return OpCallbacks()
@@ -92,7 +92,7 @@ class RaceDetector(Client):
         """The races of this launch."""
         if self._issues is None:
             for thread in list(self._staged):
-                self._settle(thread)
+                self._commit(thread)
             self._issues = as_issues(self._races(), self._tensors, self._grid)
             self._storages = {}
         return self._issues
@@ -133,8 +133,8 @@ class RaceDetector(Client):
             )
             self._staged.setdefault(threading.get_ident(), []).append((touch, accessed.tensors))
 
-    def _settle(self, thread: int) -> None:
-        """Take in what a thread's programs touched."""
+    def _commit(self, thread: int) -> None:
+        """Add what a thread's programs touched."""
         for touch, tensors in self._staged.pop(thread, ()):
             if len(tensors) > len(self._tensors):
                 self._tensors = tensors
@@ -171,21 +171,21 @@ class _Storage:
         self._folded = False
 
     def add(self, touch: Touch) -> None:
-        """Take in a touch."""
+        """Add a touch."""
         self.touches.append(touch)
 
     def fold(self) -> None:
-        """Turn touches into shadows, to have their memory back."""
+        """Turn touches into shadows, to free their memory."""
         self._take(self.touches)
         self.touches = []
         self._folded = True
 
     def races(self, programs: int, order: Order | None) -> list[Race]:
-        """Where programs meet that may not."""
+        """The races in this storage."""
         kinds = {touch.kind for touch in self.touches} | {key[1] for key in self._shadows}
         if not any(conflict(one, other) for one in kinds for other in kinds):
             return []
-        if not self._shadows and lies_apart(self.touches, programs):
+        if not self._shadows and are_disjoint(self.touches, programs):
             return []
         self._take(self.touches)
         shadows = list(self._shadows.values())

@@ -29,7 +29,7 @@ def _lines(issue: Issue) -> list[tuple[str, int]]:
 
 def _issue(race: Race, known: Tensors, grid: Program) -> Issue:
     (one, program), (other, second) = _store_first(race)
-    mine, theirs = (Programs(grid, Numbers(1, other_line)).only() for other_line in (program, second))
+    mine, theirs = (Programs(grid, Numbers(1, program_id)).only() for program_id in (program, second))
     name, index, offset, others = _element(known, race.address, one.width)
     also = f" (which is also {' and '.join(others)})" if others else ""
     many = f", and so for {race.elements - 1:,} more elements" if race.elements > 1 else ""
@@ -38,14 +38,14 @@ def _issue(race: Race, known: Tensors, grid: Program) -> Issue:
     other_line = "the same line" if one.path == other.path else f"{at.file}:{at.line}"
     message = (
         f"program {mine} {one.kind.value} {what}{also}, and program {theirs} {other.kind.value} it "
-        f"at {other_line}{many}: nothing says who comes first"
+        f"at {other_line}{many}: nothing orders the two"
     )
     if race.benign:
         message += "; all of them store the same value, so that the result does not depend on it"
     if not race.decided:
         message += (
-            ". Programs of this launch may wait for each other, and it touches too much memory to tell who "
-            "does: try a smaller grid"
+            ". Programs of this launch may wait for each other, and it touches too much memory to tell "
+            "which do: try a smaller grid"
         )
     return Issue(
         programs=Programs(grid, Numbers(1, program)),
@@ -108,12 +108,12 @@ def _suggestion(one: Shadow, other: Shadow, benign: bool) -> str:
             "tl.atomic_max"
         )
     if kinds == {TouchKind.WRITE}:
-        return "give each program elements of its own, or let one of the two places do the store"
+        return "give each program elements of its own, or store in one of the two lines only"
     if TouchKind.READ in kinds and TouchKind.WRITE in kinds:
         return (
             "write to another tensor than the one that is read; to add to what is there, use tl.atomic_add; "
             "to wait for another program, take a lock or a flag with tl.atomic_cas around both"
         )
     if TouchKind.WRITE in kinds:
-        return "touch it atomically in both places (tl.atomic_xchg stores), or in a launch of its own before"
+        return "touch it atomically in both lines (tl.atomic_xchg stores), or in a launch of its own before"
     return "read it atomically too (tl.atomic_add of 0), or in a launch of its own after this one"

@@ -32,13 +32,13 @@ class Race:
 def races_without_order(shadows: list[Shadow], start: int, decided: bool = True) -> list[Race]:
     """All races of a launch whose programs cannot wait for each other, one for each pair of sites."""
     races = []
-    looked_at = _looked_at(shadows)
+    observed = _observed(shadows)
     for one, other in itertools.combinations_with_replacement(shadows, 2):
         shared = in_conflict(one, other)
         if shared is None or not shared.any():
             continue
         same = same_values(one, other)
-        worse = shared if same is None else shared & (~same | looked_at)
+        worse = shared if same is None else shared & (~same | observed)
         benign = not worse.any()
         which = shared if benign else worse
         at = int(np.argmax(which))
@@ -48,8 +48,8 @@ def races_without_order(shadows: list[Shadow], start: int, decided: bool = True)
     return races
 
 
-def _looked_at(shadows: list[Shadow]) -> np.ndarray:
-    """Which elements are read while other programs store: the result may depend on their order."""
+def _observed(shadows: list[Shadow]) -> np.ndarray:
+    """Which elements are read while other programs store: results may depend on the order."""
     found = np.zeros(len(shadows[0].first), bool)
     for one, other in itertools.combinations(shadows, 2):
         shared = in_conflict(one, other)
@@ -59,7 +59,7 @@ def _looked_at(shadows: list[Shadow]) -> np.ndarray:
 
 
 def races_in_order(shadows: list[Shadow], touches: list[Touch], order: Order, start: int) -> list[Race]:
-    """The races of a launch whose programs may wait for each other: those that nothing keeps apart.
+    """The races of a launch whose programs may wait for each other: accesses that no synchronization orders.
 
     Events on one element are compared along time: each with the next few, the last store before it and the
     next one after it. If these are in order then all are.
@@ -96,7 +96,7 @@ class _Events:
             if shared is not None:
                 in_question |= shared
         numbers = {(shadow.path, shadow.kind, shadow.width): n for n, shadow in enumerate(shadows)}
-        looked_at = _looked_at(shadows)
+        observed = _observed(shadows)
         columns: list[tuple[np.ndarray, ...]] = []
         for touch in touches:
             addresses, programs, _ = touch.flat()
@@ -108,7 +108,7 @@ class _Events:
             whole, there = np.full(len(element), 0), shadows[number]
             stable, value = whole.astype(bool), whole
             if there.value is not None and there.differs is not None:
-                stable = ~(there.differs | looked_at)[element]
+                stable = ~(there.differs | observed)[element]
                 value = there.value[element].astype(np.int64)
             columns.append((element, programs, whole + touch.time, whole + number, stable, value))
         joined = [np.concatenate(column) for column in zip(*columns, strict=True)]

@@ -1,7 +1,7 @@
-"""Shadows: for each element of a storage, which programs touched it from one place in the source.
+"""Shadows: for each element of a storage, which programs touched it from one line of source.
 
-The first and the last program by their place in the grid are enough: if any two programs touched an element,
-these two did, and if two sites' first and last are all one program, no other came by. So a shadow is 8 bytes
+The first and the last program by linear id are enough: if any two programs touched an element, these two did,
+and if two sites' first and last are all one program, no other touched it. So a shadow is 8 bytes
 for each element, exact, and the order in which touches come does not matter.
 """
 
@@ -13,7 +13,7 @@ from triton_viz.clients.race_detector.touches import Touch, TouchKind, conflict
 from triton_viz.core.data import Site
 from triton_viz.executor.affine import apart
 
-_NOBODY = np.int32(2**31 - 1)
+_NO_PROGRAM = np.int32(2**31 - 1)
 
 
 class Shadow:
@@ -23,7 +23,7 @@ class Shadow:
         self.kind, self.path, self.width = kind, path, width
         """Of one access, in bytes."""
         self.granule = granule
-        self.first = np.full(size, _NOBODY)
+        self.first = np.full(size, _NO_PROGRAM)
         self.last = np.full(size, -1, np.int32)
         self.value = np.zeros(size, f"u{granule}") if kind in (TouchKind.WRITE, TouchKind.SIGNAL) else None
         """The last stored value, to find out whether all stored the same."""
@@ -43,12 +43,12 @@ class Shadow:
             self.value, self.differs = self.value.view(f"u{granule}"), np.repeat(self.differs, parts)
 
     def add(self, touch: Touch, start: int) -> None:
-        """Take in a touch of the storage that begins at an address."""
+        """Add a touch of the storage that begins at an address."""
         if not self._add_blocks(touch, start):
             self._add_elements(touch, start)
 
     def _add_blocks(self, touch: Touch, start: int) -> bool:
-        """Take in blocks that lie evenly and apart as one strided array; whether these are such."""
+        """Add blocks that are evenly spaced and disjoint as one strided array; whether these are."""
         form = touch.form
         if form is None or touch.mask is not None or touch.programs.active is not None:
             return False
@@ -68,7 +68,7 @@ class Shadow:
                 shape, array.dtype, buffer=array, offset=begin * array.itemsize, strides=strides
             )
 
-        who = touch.order.astype(np.int32).reshape(-1, *(1,) * (len(shape) - 1))
+        programs = touch.order.astype(np.int32).reshape(-1, *(1,) * (len(shape) - 1))
         seen = window(self.last)
         if self.value is not None and self.differs is not None:
             assert touch.values is not None
@@ -76,19 +76,19 @@ class Shadow:
             value, differs = window(self.value), window(self.differs)
             differs |= (seen >= 0) & (value != new)
             value[...] = new
-        np.minimum(window(self.first), who, out=window(self.first))
-        np.maximum(seen, who, out=seen)
+        np.minimum(window(self.first), programs, out=window(self.first))
+        np.maximum(seen, programs, out=seen)
         return True
 
     def _add_elements(self, touch: Touch, start: int) -> None:
-        """Take in any touch, element by element."""
-        addresses, who, values = touch.flat()
+        """Add any touch, element by element."""
+        addresses, programs, values = touch.flat()
         parts = touch.width // self.granule
         index = (addresses - start) // self.granule
         if parts > 1:
             index = (index[:, None] + np.arange(parts)).reshape(-1)
-            who = np.repeat(who, parts)
-        who = who.astype(np.int32)
+            programs = np.repeat(programs, parts)
+        programs = programs.astype(np.int32)
         if self.value is not None and self.differs is not None and values is not None:
             new = self._parts(values).reshape(-1)
             seen = self.last[index] >= 0
@@ -98,9 +98,9 @@ class Shadow:
             kept = self.value[index]
             self.differs[index[(kept != new) | (seen & (old != new))]] = True
         # Of equal indices the last assignment counts: backwards for the first program.
-        back, whose = index[::-1], who[::-1]
-        self.first[back] = np.minimum(self.first[back], whose)
-        self.last[index] = np.maximum(self.last[index], who)
+        back, their = index[::-1], programs[::-1]
+        self.first[back] = np.minimum(self.first[back], their)
+        self.last[index] = np.maximum(self.last[index], programs)
 
     def _parts(self, values: np.ndarray) -> np.ndarray:
         """Values as bits, each in as many parts as it has granules."""
@@ -134,23 +134,23 @@ def two_programs(one: Shadow, other: Shadow, at: int) -> tuple[int, int]:
     raise ValueError(f"only one program touched element {at}")
 
 
-def lies_apart(touches: list[Touch], programs: int) -> bool:
-    """Whether it is plain that no two programs touch one element of a storage, without looking at elements.
+def are_disjoint(touches: list[Touch], programs: int) -> bool:
+    """Whether no two programs touch one element of a storage, decided without comparing elements.
 
-    It is if each program keeps to a stretch of memory of its own, or if all do the same one op once and their
+    True if each program has an interval of memory of its own, or if all do the same one op once and their
     blocks are a lattice: as in a tiled matrix product.
     """
-    return _own_stretches(touches, programs) or _lattice(touches)
+    return _own_intervals(touches, programs) or _lattice(touches)
 
 
-def _own_stretches(touches: list[Touch], programs: int) -> bool:
+def _own_intervals(touches: list[Touch], programs: int) -> bool:
     lows = np.full(programs, np.iinfo(np.int64).max)
     highs = np.zeros(programs, np.int64)
     for touch in touches:
         low, high, used = touch.spans
-        who = touch.order[used]
-        lows[who] = np.minimum(lows[who], low[used])
-        highs[who] = np.maximum(highs[who], high[used])
+        ids = touch.order[used]
+        lows[ids] = np.minimum(lows[ids], low[used])
+        highs[ids] = np.maximum(highs[ids], high[used])
     came = np.flatnonzero(highs)
     in_order = came[np.argsort(lows[came])]
     return bool((highs[in_order][:-1] <= lows[in_order][1:]).all())

@@ -1,4 +1,4 @@
-"""A touch: one op at one place in the source that touched memory, of all programs that ran it together."""
+"""A touch: one op at one line of source that touched memory, of all programs that ran it together."""
 
 import dataclasses
 import enum
@@ -38,7 +38,7 @@ class TouchKind(enum.Enum):
 def conflict(one: TouchKind, other: TouchKind) -> bool:
     """Whether two programs may not do this to one element unless something orders them.
 
-    A plain store to what others read by volatile loads is the old way to raise a flag, and is taken for one.
+    A plain store to what others read by volatile loads sets a flag, and is not a conflict.
     """
     if not (one.writes or other.writes) or (one.atomic and other.atomic):
         return False
@@ -56,7 +56,7 @@ class Touch:
     mask: Mask
     width: int
     time: int
-    """The op's place among all of the launch, in the order in which they happened."""
+    """The op's index among all ops of the launch, in execution order."""
     values: np.ndarray | None = None
     """The stored values, of shape (L, *shape) or broadcast to it."""
     acquires: bool = False
@@ -69,7 +69,7 @@ class Touch:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """Each lane's program, by its place in the grid."""
+        """Each lane's linear program id."""
         return self.programs.order.all()
 
     @property
@@ -79,7 +79,7 @@ class Touch:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it keeps from being freed."""
+        """The bytes of memory that it holds."""
         arrays: list[np.ndarray] = [] if self.values is None else [self.values]
         arrays.append(self.pointers.data if self.form is None else self.form.base)
         if isinstance(self.mask, Box):

@@ -1,4 +1,4 @@
-"""The sanitizer: what a kernel touches, proved or checked."""
+"""The sanitizer: proves or checks that every access of a kernel is in bounds."""
 
 from typing import TYPE_CHECKING
 

@@ -13,7 +13,7 @@ from triton_viz.executor.memory import Mask, Memory
 from triton_viz.executor.value import Value
 
 _NULL = 4096
-"""Nothing is ever at an address below this."""
+"""No memory is mapped below this address."""
 _FAR = 2**62
 _NEAR = 1 << 10
 """A pointer of no known tensor that is no further from one than this was probably meant to be in it."""
@@ -21,7 +21,7 @@ _NEAR = 1 << 10
 
 @dataclasses.dataclass(frozen=True)
 class Violation:
-    """Elements of one access that are wrong in one way, and the first of them."""
+    """Elements of one access that violate one rule, and the first of them."""
 
     kind: str
     """out of bounds, null pointer, misaligned, foreign tensor, broadcast store, uninitialized."""
@@ -34,7 +34,7 @@ class Violation:
 
 
 def is_broadcast(tensor: TensorInfo) -> bool:
-    """Whether several of a tensor's elements are one place in memory."""
+    """Whether several of a tensor's elements share one address."""
     return any(s == 0 and n > 1 for s, n in zip(tensor.strides, tensor.shape, strict=True))
 
 
@@ -52,16 +52,16 @@ class Block:
         self.origin = pointers.origin
 
     def violation(self, kind: str, bad: np.ndarray, tensor: TensorInfo | None) -> Violation:
-        """These elements, of which there are some."""
-        program_ids = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
-        lane = int(program_ids[0])
+        """The violation of these elements, at least one."""
+        lanes = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
+        lane = int(lanes[0])
         return Violation(
             kind=kind,
             lane=lane,
             address=int(self.addresses[lane][bad[lane]].flat[0]),
             tensor=tensor,
             elements=int(bad.sum()),
-            lanes=program_ids if len(bad) > 1 else None,
+            lanes=lanes if len(bad) > 1 else None,
         )
 
 
@@ -74,12 +74,12 @@ class Given:
 
     @cached_property
     def closed(self) -> bool:
-        """Whether no address can be in memory: then all pointers lead to elements of arguments."""
+        """Whether no argument can hold addresses: then all pointers lead to elements of arguments."""
         return not any(tensor.dtype in ("int64", "uint64") for tensor in self.tensors)
 
 
-def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> bool:
-    """Whether the ends of all lanes' blocks show that they stay inside. False means unknown."""
+def is_surely_in_bounds(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> bool:
+    """Whether the first and last address of each lane's block show that it is in bounds. False: unknown."""
     form, width = accessed.pointers.numbers, accessed.width
     if form is None:
         return False
@@ -100,12 +100,12 @@ def is_plainly_right(accessed: Accessed, tensors: list[TensorInfo], given: Given
 
 
 def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[Mask, list[Violation]]:
-    """The mask without what must not be touched, and what that was.
+    """The mask without the elements that must not be accessed, and the violations.
 
     `tensors` are those whose pointers these are. If that is not known, the pointers may lead into the
     arguments or, if they were computed from a tensor's address that was loaded, into that tensor.
     """
-    if is_plainly_right(accessed, tensors, given):
+    if is_surely_in_bounds(accessed, tensors, given):
         return accessed.mask, []
     block = Block(accessed.pointers, accessed.mask, accessed.width)
     found: list[Violation] = []
@@ -114,16 +114,16 @@ def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[
         if bad.any():
             found.append(of_nearest(block.violation("out of bounds", bad, None), tensors))
     else:
-        right = ~_memory(accessed).outside(block.addresses, block.addresses + block.width, block.origin)
+        allowed = ~_memory(accessed).outside(block.addresses, block.addresses + block.width, block.origin)
         closed = given.closed and block.origin is None
-        bad = ~(right & _inside(block, given.tensors) if closed else right) & block.keep
+        bad = ~(allowed & _inside(block, given.tensors) if closed else allowed) & block.keep
         if bad.any():
             found += _kinds(block, bad, accessed, _FAR if closed else _NEAR)
     start = tensors[0].address if len(tensors) == 1 else 0
-    crooked = block.keep & ~bad & ((block.addresses - start) % block.width != 0)
-    if crooked.any():
-        found.append(of_nearest(block.violation("misaligned", crooked, None), tensors or accessed.tensors))
-        bad |= crooked
+    misaligned = block.keep & ~bad & ((block.addresses - start) % block.width != 0)
+    if misaligned.any():
+        found.append(of_nearest(block.violation("misaligned", misaligned, None), tensors or accessed.tensors))
+        bad |= misaligned
     return (block.keep & ~bad if bad.any() else accessed.mask), found
 
 
@@ -176,7 +176,7 @@ def of_nearest(violation: Violation, tensors: list[TensorInfo], near: int = _FAR
 
 
 class BroadcastStores:
-    """Remembers who stored where through a view in which several elements are one place."""
+    """The programs that stored to each element of views in which several elements share one address."""
 
     def __init__(self) -> None:
         self._stored: dict[object, np.ndarray] = {}
@@ -184,7 +184,7 @@ class BroadcastStores:
     def check(
         self, spot: object, block: Block, tensor: TensorInfo, program_ids: np.ndarray
     ) -> Violation | None:
-        """Whether a place was stored to twice at this spot.
+        """Whether an address was stored to twice at this spot.
 
         `program_ids` is each lane's program or, if one lane stands for all, the programs it stands for.
         """

@@ -1,8 +1,7 @@
-"""The sanitizer: proves that a kernel touches only what it may, or shows an element that it may not."""
+"""The sanitizer: proves that all accesses of a kernel are in bounds, or shows an element that is not."""
 
 import dataclasses
 import functools
-import math
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -29,7 +28,7 @@ from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensor
 from triton_viz.core.config import cfg
 from triton_viz.core.data import Access, Atomic, Compute, Issue, Load, Op, Program, Record, Site, Store
 from triton_viz.core.patch import running_backend
-from triton_viz.core.records.columns import Numbers, Programs
+from triton_viz.core.records.columns import Programs, linear_program_id
 from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls import find_dsl
 from triton_viz.dsls.base import Accessed, Call
@@ -41,10 +40,10 @@ _ACCESS = {Load: "load", Store: "store", Atomic: "atomic"}
 
 
 class Sanitizer(Client):
-    """Finds accesses to what a kernel must not touch. What it takes:
+    """Finds invalid accesses of a kernel. Its options:
 
     execute        False: only prove, do not run the kernel. That costs the same for any grid.
-    abort_on_error raise a `SanitizerError` for the first launch in which something is found.
+    abort_on_error raise a `SanitizerError` for the first launch with a violation.
     initcheck      also find elements that are read before anything was written to them.
     fake_memory    run the kernel without reading or writing: every load gives 0.
 
@@ -57,7 +56,7 @@ class Sanitizer(Client):
     finds_issues: ClassVar[bool] = True
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "Sanitizer":
-        """The implementation that the config asks for."""
+        """The implementation that `cfg.sanitizer` names."""
         if cls is not Sanitizer:
             return super().__new__(cls)
         kinds = {"symbolic": SymbolicSanitizer, "concrete": ConcreteSanitizer, "off": NoSanitizer}
@@ -96,11 +95,13 @@ class Sanitizer(Client):
         self._seen: dict[Spot, tuple[str, ...]] = {}
         self._staged: dict[int, list[tuple[Spot, Finding]]] = {}
         """For each thread, what its programs did: they may have to run again."""
+        self._marked: dict[int, list[tuple[uninitialized.Fresh, np.ndarray]]] = {}
+        """For each thread, what its programs were the first to store to."""
         self._wrapped: dict[int, set[int]] = {}
         """For each thread, those of its programs in which a number wrapped around."""
         self._findings: dict[tuple[Spot, str], Finding] = {}
         self._broadcast = BroadcastStores()
-        self._told: dict[tuple[Any, ...], Issue] = {}
+        self._language_issues: dict[tuple[Any, ...], Issue] = {}
         """The issues that the language itself found."""
         self._records = None
         self._aborted = False
@@ -115,8 +116,8 @@ class Sanitizer(Client):
                 self._fresh[fresh.start] = fresh
 
     def grid_callback(self, grid: Program) -> None:
-        """All arguments are known: look at the kernel before it runs."""
-        numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_whole(arg)}
+        """All arguments are known: analyze the kernel before it runs."""
+        numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_integer(arg)}
         self._context = Context(grid, numbers)
         self._given = Given(list(self._tensors.values()))
         self._analysis = Analysis((), True) if _checks_itself() else self._analyze(grid)
@@ -133,7 +134,7 @@ class Sanitizer(Client):
     def issue_callback(self, issue: Issue) -> bool:
         """Keep what a language finds that checks its kernels itself."""
         with self._lock:
-            self._told.setdefault((issue.call_path, issue.kind, issue.tensor), issue)
+            self._language_issues.setdefault((issue.call_path, issue.kind, issue.tensor), issue)
         return True
 
     def _analyze(self, grid: Program) -> Analysis:
@@ -148,23 +149,26 @@ class Sanitizer(Client):
         return analyze(call, grid, list(self._tensors.values()), decide)
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:
-        """None at all, if it is only to be proved."""
+        """None, if the kernel is not to be executed."""
         return None if self.execute else np.empty(0, np.int64)
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
         """Commit the findings of this thread's last programs."""
         with self._lock:
-            self._settle(threading.get_ident())
+            self._commit(threading.get_ident())
+            self._marked.pop(threading.get_ident(), None)
             self._wrapped.pop(threading.get_ident(), None)
             self._abort()
 
     def discard_callback(self) -> None:
-        """Forget what programs did that will run again."""
+        """Discard what programs did that will run again."""
         with self._lock:
             self._staged.pop(threading.get_ident(), None)
+            for fresh, marked in reversed(self._marked.pop(threading.get_ident(), [])):
+                fresh.unmark(marked)
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Look at what touches memory, before it does."""
+        """Check accesses before they happen."""
         if _checks_itself():
             return OpCallbacks()
         if op_type is Compute:
@@ -183,8 +187,8 @@ class Sanitizer(Client):
         return ForLoopCallbacks()
 
     def abort_callback(self) -> None:
-        """Raise what the last programs did, if that is wanted."""
-        self._settle_all()
+        """Raise an error for violations, with `abort_on_error`."""
+        self._commit_all()
         self._abort()
 
     def post_run_callback(self, fn: Callable) -> None:
@@ -193,7 +197,7 @@ class Sanitizer(Client):
     def finalize(self) -> list[Any]:
         """A verdict for each access, and the issues."""
         if self._records is None:
-            self._settle_all()
+            self._commit_all()
             issues = self._issues()
             self._records = [*self._verdicts(), *issues]
             self.issues += issues
@@ -202,7 +206,7 @@ class Sanitizer(Client):
     # --- accesses of a running kernel ---
 
     def _access(self, access: str, accessed: Accessed, operation: str = "", **_: Any) -> Mask:
-        """The mask of an access without what it must not touch."""
+        """The mask of an access without the elements that it must not touch."""
         path, columns = kernel_columns(self._kernel)
         spot = path, columns, access
         known = self._spots.get(spot, Known())
@@ -225,7 +229,7 @@ class Sanitizer(Client):
         return mask
 
     def _compute(self, name: str, operands: Any, result: Any, **_: Any) -> None:
-        """Remember whose numbers wrapped around."""
+        """Note the programs in which an integer wrapped around."""
         wrapped = wrapping.wrapped_lanes(name, operands, result)
         if wrapped is not None:
             program_ids = here().programs.order.all()
@@ -251,12 +255,12 @@ class Sanitizer(Client):
                 programs=programs,
             )
             with self._lock:
-                if self._comes_of_wrapping(spot, finding):
+                if self._is_due_to_overflow(spot, finding):
                     finding.violation = dataclasses.replace(violation, kind="overflow")
                 self._staged.setdefault(threading.get_ident(), []).append((spot, finding))
 
-    def _comes_of_wrapping(self, spot: Spot, finding: Finding) -> bool:
-        """Whether an address is wrong because a number in it wrapped around."""
+    def _is_due_to_overflow(self, spot: Spot, finding: Finding) -> bool:
+        """Whether an address is out of bounds because an integer in it wrapped around."""
         if finding.violation.kind != "out of bounds" or not self._spots.get(spot, Known()).may_wrap:
             return False
         return finding.program_id in self._wrapped.get(threading.get_ident(), ())
@@ -276,24 +280,25 @@ class Sanitizer(Client):
                 owners = [tensor for tensor in self._tensors.values() if tensor.storage[0] == fresh.start]
                 found = of_nearest(block.violation("uninitialized", bad, None), owners)
         if access != "load":
-            fresh.mark(block.addresses[block.keep], block.width)
+            marked = fresh.mark(block.addresses[block.keep], block.width)
+            self._marked.setdefault(threading.get_ident(), []).append((fresh, marked))
         return found
 
     # --- results ---
 
-    def _settle_all(self) -> None:
+    def _commit_all(self) -> None:
         with self._lock:
             for thread in list(self._staged):
-                self._settle(thread)
+                self._commit(thread)
 
-    def _settle(self, thread: int) -> None:
+    def _commit(self, thread: int) -> None:
         for spot, finding in self._staged.pop(thread, ()):
             self._add(spot, finding)
 
     def _add(self, spot: Spot, finding: Finding) -> None:
         key = spot, finding.violation.kind
         if (spot, "overflow") in self._findings and finding.violation.kind == "out of bounds":
-            return  # where it leads to is only a consequence
+            return  # the address is only a consequence
         before = self._findings.get(key)
         self._findings[key] = finding if before is None else before.merge(finding)
 
@@ -302,7 +307,7 @@ class Sanitizer(Client):
             issue_of(finding, spot, self._spots.get(spot, Known()), self._context)
             for (spot, _), finding in self._findings.items()
         ]
-        found += self._told.values()
+        found += self._language_issues.values()
         if not self.execute:
             violation = {spot for spot, _ in self._findings}
             found += [
@@ -321,7 +326,7 @@ class Sanitizer(Client):
         return next((v.reason for v in known.verdicts if v.reason), self._analysis.reason)
 
     def _abort(self) -> None:
-        if self.abort_on_error and (self._findings or self._told) and not self._aborted:
+        if self.abort_on_error and (self._findings or self._language_issues) and not self._aborted:
             issues = [issue for issue in self._issues() if issue.verdict == "violation"]
             if not issues:
                 return
@@ -332,8 +337,7 @@ class Sanitizer(Client):
             raise SanitizerError(text, issues)
 
     def _of_witness(self, kind: str, verdict: AccessVerdict, witness: Witness) -> Finding:
-        x, y, z = witness.program
-        _, height, depth = self._context.grid
+        program_id = linear_program_id(witness.program, self._context.grid)
         violation = Violation(
             kind=kind,
             lane=0,
@@ -344,16 +348,16 @@ class Sanitizer(Client):
         )
         return Finding(
             violation=violation,
-            program_id=(x * height + y) * depth + z,
+            program_id=program_id,
             width=verdict.width,
             iterations=witness.iterations,
             masked=verdict.masked,
             elements=1,
-            programs=np.array([(x * height + y) * depth + z]),
+            programs=np.array([program_id]),
         )
 
     def _verdicts(self) -> list[Verdict]:
-        everyone = Programs(self._context.grid, Numbers(math.prod(self._context.grid), 0, 1))
+        all_programs = Programs.all_of(self._context.grid)
         found = []
         for spot in dict.fromkeys((*self._spots, *self._seen)):
             known = self._spots.get(spot, Known())
@@ -366,7 +370,7 @@ class Sanitizer(Client):
                 verdict, proof = "undecided", self._reason(known)
             found.append(
                 Verdict(
-                    programs=everyone,
+                    programs=all_programs,
                     call_path=spot[0],
                     access=spot[2],
                     tensor=", ".join(known.tensors),
@@ -391,11 +395,11 @@ KINDS = (
 
 
 def _checks_itself() -> bool:
-    """Whether the language of the launch checks every access, and says so: see `Client.issue_callback`."""
+    """Whether the language of the launch checks every access itself: see `Client.issue_callback`."""
     return find_dsl(running_backend()).checks_itself
 
 
-def _is_whole(arg: Any) -> bool:
+def _is_integer(arg: Any) -> bool:
     return isinstance(arg, int | np.integer) and not isinstance(arg, bool)
 
 
@@ -414,16 +418,16 @@ class ConcreteSanitizer(Sanitizer):
 
 
 class NoSanitizer(Sanitizer):
-    """Does nothing: for programs that construct a sanitizer whether or not it is wanted."""
+    """Does nothing, so that a program can construct a sanitizer in any case."""
 
     finds_issues: ClassVar[bool] = False
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Nothing is looked at."""
+        """No op is checked."""
         return OpCallbacks()
 
     def issue_callback(self, issue: Issue) -> bool:
-        """It is not wanted."""
+        """It is not kept."""
         return False
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:

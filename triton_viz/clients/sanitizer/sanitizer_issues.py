@@ -22,7 +22,7 @@ class Finding:
 
     violation: Violation
     program_id: int
-    """The first program, as a place in the grid."""
+    """The linear id of the first program."""
     width: int
     iterations: tuple[tuple[int, int], ...] = ()
     masked: bool = False
@@ -125,7 +125,7 @@ def _why(violation: Violation, past: int) -> str:
         return "it is in none of the kernel's tensors"
     size = f"{tensor.name} has shape {tensor.shape} and strides {tensor.strides}"
     if violation.kind == "broadcast store":
-        return f"{size}, so that several elements are one place in memory, and it was stored to before"
+        return f"{size}, so that several elements share one address, and it was stored to before"
     if violation.kind == "uninitialized":
         return "nothing was written to it before"
     if violation.kind == "overflow":

@@ -18,14 +18,14 @@ class Known:
     tensors: tuple[str, ...] = ()
     """Those whose pointers it may use; none if that is not clear."""
     proved: bool = False
-    """Whether nothing can go wrong there, whatever the data."""
+    """Whether it is in bounds for any data."""
     masked: bool | None = None
     """Whether it has a mask; None if it is unknown."""
     verdicts: tuple[AccessVerdict, ...] = ()
 
     @property
     def expression(self) -> str:
-        """How the address came about."""
+        """The expression of the address."""
         return self.verdicts[0].expression if self.verdicts else ""
 
     @property
@@ -47,8 +47,7 @@ class Known:
 def known_spots(analysis: Analysis, tensors: Iterable[str]) -> dict[Spot, Known]:
     """Everything known, spot by spot.
 
-    Of an analysis that had to stop, what a spot's pointers are may be only half of the truth, so that it is
-    not said.
+    If the analysis had to stop, its tensors of a spot may be incomplete, and are left out.
     """
     by_spot: dict[Spot, list[AccessVerdict]] = {}
     for access in analysis.accesses:
@@ -61,12 +60,12 @@ def known_spots(analysis: Analysis, tensors: Iterable[str]) -> dict[Spot, Known]
         clear = analysis.complete and all(name in names for one in named for name in one)
         found[spot] = Known(
             tensors=tuple(dict.fromkeys(name for one in named for name in one)) if clear else (),
-            proved=analysis.complete and all(_is_right(verdict) for verdict in verdicts),
+            proved=analysis.complete and all(_is_proved(verdict) for verdict in verdicts),
             masked=any(verdict.masked for verdict in verdicts),
             verdicts=tuple(verdicts),
         )
     return found
 
 
-def _is_right(access: AccessVerdict) -> bool:
+def _is_proved(access: AccessVerdict) -> bool:
     return access.verdict == "ok" and not (access.outside_view or access.misaligned)

@@ -1,8 +1,8 @@
-"""Memory that was never written: what `torch.empty` gave, less what was stored there since.
+"""Uninitialized memory: results of `torch.empty`, except the elements that were stored to since.
 
 While a sanitizer with `initcheck` exists, `torch.empty` and its relatives fill each result with a pattern of
 its own. An element was never written if the pattern is still there, and no kernel has stored to it. A few
-bytes may be like the pattern by chance: so many in a row are not.
+bytes may equal the pattern by chance; that many in a row do not.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ from triton_viz.core.attributes import set_attributes
 from triton_viz.core.records.tensor_info import TensorInfo
 
 _RUN = 8
-"""Of so many bytes in a row, one would have been different if they had been written."""
+"""So many bytes in a row that still have the pattern were not written."""
 _MULTIPLIER = 0x9E3779B97F4A7C15
 """Its multiples look random in their upper bits."""
 _FACTORIES = [
@@ -34,14 +34,14 @@ _FACTORIES = [
 
 
 def _pattern(first: int, size: int) -> np.ndarray:
-    """A value that bytes rarely have."""
-    program_ids = np.arange(first, first + size, dtype=np.uint64)
-    return (program_ids * np.uint64(_MULTIPLIER) >> np.uint64(56)).astype(np.uint8)
+    """Bytes that look random: of the sequence that starts at 0, those from `first` on."""
+    positions = np.arange(first, first + size, dtype=np.uint64)
+    return (positions * np.uint64(_MULTIPLIER) >> np.uint64(56)).astype(np.uint8)
 
 
 @dataclasses.dataclass
 class Fresh:
-    """A storage that was empty when it was given out."""
+    """A storage that was created without values."""
 
     start: int
     end: int
@@ -52,8 +52,8 @@ class Fresh:
     data: np.ndarray
     """The bytes as they are now."""
 
-    def look(self) -> None:
-        """Find out what was written since the last look, by PyTorch or other code."""
+    def update(self) -> None:
+        """Find what was written since the last update, by PyTorch or other code."""
         same = self.data == _pattern(self.pattern, len(self.data))
         # A kernel's stores are no evidence: between two elements there may be one that was not written.
         row = np.concatenate([[False], same | ~self.empty, [False]])
@@ -63,11 +63,17 @@ class Fresh:
         long[begins[enough]], long[ends[enough]] = 1, -1
         self.empty &= same & (np.cumsum(long[:-1], dtype=np.int8) == 1)
 
-    def mark(self, addresses: np.ndarray, width: int) -> None:
-        """These were stored to."""
+    def mark(self, addresses: np.ndarray, width: int) -> np.ndarray:
+        """These were stored to. The result is which bytes were empty before, for `unmark`."""
         here = addresses[(addresses >= self.start) & (addresses + width <= self.end)] - self.start
-        for byte in range(width):
-            self.empty[here + byte] = False
+        bytes_ = (here[:, None] + np.arange(width)).reshape(-1)
+        fresh = bytes_[self.empty[bytes_]]
+        self.empty[fresh] = False
+        return fresh
+
+    def unmark(self, fresh: np.ndarray) -> None:
+        """The programs that stored to these bytes are run again, as if they had not."""
+        self.empty[fresh] = True
 
     def unwritten(self, addresses: np.ndarray, width: int) -> np.ndarray:
         """Which of these elements were never written."""
@@ -87,12 +93,12 @@ _patches: set_attributes | None = None
 
 
 def watch(owner: object) -> None:
-    """Look at what is created from now on, as long as the owner lives."""
+    """Track what is created from now on, while the owner is alive."""
     global _watchers, _patches
     _watchers += 1
     weakref.finalize(owner, _unwatch)
     if _watchers == 1:
-        _patches = set_attributes([(at, name, _noting(getattr(at, name))) for at, name in _FACTORIES])
+        _patches = set_attributes([(at, name, _filling(getattr(at, name))) for at, name in _FACTORIES])
         _patches.__enter__()
 
 
@@ -105,18 +111,18 @@ def _unwatch() -> None:
         _fresh.clear()
 
 
-def _noting(factory: Callable[..., Any]) -> Callable[..., Any]:
+def _filling(factory: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(factory)
     def create(*args: Any, **kwargs: Any) -> Any:
         tensor = factory(*args, **kwargs)
         if type(tensor) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout is torch.strided:
-            _note(tensor)
+            _fill(tensor)
         return tensor
 
     return create
 
 
-def _note(tensor: torch.Tensor) -> None:
+def _fill(tensor: torch.Tensor) -> None:
     storage = tensor.untyped_storage()
     start, size = storage.data_ptr(), storage.nbytes()
     if not size or start in _fresh:
@@ -134,5 +140,5 @@ def fresh(info: TensorInfo) -> Fresh | None:
     """The initialization state of a tensor's memory; None if it was never uninitialized."""
     found = _fresh.get(info.storage[0])
     if found is not None:
-        found.look()
+        found.update()
     return found

@@ -7,7 +7,7 @@ import numpy as np
 from triton_viz.executor.value import Value
 
 EXACT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "shl": np.left_shift}
-"""The ops that can, by name."""
+"""The ops that may wrap around, by name, and their functions for 64-bit integers."""
 
 
 def wrapped_lanes(name: str, operands: Sequence[Value], result: Value) -> np.ndarray | None:

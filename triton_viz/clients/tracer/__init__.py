@@ -1,4 +1,4 @@
-"""The tracer: what ran, where, on which elements."""
+"""The tracer: records the ops of each program and the elements they access."""
 
 from typing import TYPE_CHECKING
 

@@ -38,10 +38,10 @@ class Tracer(Client):
         """Nothing to clean up."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
-        """Accesses say which tensors there are."""
+        """Nothing: accesses name their tensors."""
 
     def grid_callback(self, grid: Program) -> None:
-        """Records say which programs there are."""
+        """Nothing: records name their programs."""
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
         """Begin the records of these programs."""
@@ -52,7 +52,7 @@ class Tracer(Client):
         self._records.discard()
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Record ops once they happened: one that fails is not recorded."""
+        """Record ops after they happened: one that fails is not recorded."""
         if issubclass(op_type, Access):
             return OpCallbacks(after_callback=functools.partial(self._access, op_type))
         if op_type is Compute:

@@ -1,1 +1,1 @@
-"""Records: what a launch leaves behind. Columns hold one value for each program; accesses name elements."""
+"""The records of a launch. Columns hold one value for each program; accesses name elements."""

@@ -13,9 +13,12 @@ from triton_viz.executor.affine import Box as LaneBox
 from triton_viz.executor.memory import Mask
 from triton_viz.executor.value import Value
 
+_FAR = 2**61
+"""No address is as high. The sum of two such numbers does not wrap around."""
+
 
 class Tensors:
-    """The tensors of a launch, sorted by address, to find whose an address is."""
+    """The tensors of a launch, sorted by address, to find the tensor of an address."""
 
     def __init__(self, tensors: list[TensorInfo]):
         self.tensors = sorted(tensors, key=lambda tensor: tensor.address)
@@ -35,8 +38,8 @@ class Tensors:
     def owner(self, low: int, high: int) -> int:
         """Which tensor all addresses from low up to high belong to; -1 if there is none.
 
-        Of several views of one storage it is the last that starts at or before the address. A kernel may
-        reach past its view: what belongs to the same storage is its caller's to give.
+        Of several views of one storage it is the last that starts at or before the address. An address in a
+        storage but outside of its views belongs to a view, too: a kernel may access it.
         """
         return next((i for i, begin, end in self._reaches if begin <= low and high <= end), -1)
 
@@ -57,10 +60,10 @@ def elements_of(tensor: TensorInfo) -> tuple[int, int]:
 
 
 def axes_of(tensor: TensorInfo) -> list[tuple[int, int]] | None:
-    """The strides and sizes that say where a tensor has elements, largest stride first.
+    """The strides and sizes of a tensor without broadcast axes, largest stride first.
 
-    Each stride is longer than all that the smaller ones reach: taking off the largest first tells whether a
-    place is an element's. None if there are no such strides.
+    Each stride is longer than the extent of all smaller ones, so dividing by the largest first tells whether
+    an offset is an element's. None if there are no such strides.
     """
     axes: list[tuple[int, int]] = []
     for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
@@ -79,7 +82,7 @@ def axes_of(tensor: TensorInfo) -> list[tuple[int, int]] | None:
 
 
 def is_dense(tensor: TensorInfo) -> bool:
-    """Whether every place from a tensor's first element to its last is one of its elements."""
+    """Whether every offset from a tensor's first element to its last is one of its elements."""
     axes = axes_of(tensor)
     return axes is not None and (not axes or (len(axes) == 1 and axes[0][0] == 1))
 
@@ -98,12 +101,12 @@ def are_elements(tensor: TensorInfo, positions: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(4)
 def _elements(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
-    """For each place from the first element to the last, whether there is one: where strides overlap."""
+    """For each offset from the first element to the last, whether it is an element: where strides overlap."""
     reached = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1
     found = np.zeros(reached, bool)
     found[0] = True
     for stride, size in zip(strides, shape, strict=True):
-        done = 1  # so many indices of this axis are in it; twice as many with each step
+        done = 1  # how many indices of this axis are included; each step doubles them
         while done < size and stride:
             more = min(done, size - done)
             found[more * stride :] |= found[: reached - more * stride].copy()
@@ -142,7 +145,7 @@ def find_accessed_elements(pointers: Value, mask: Mask, width: int, tensors: Ten
 def _listed(
     pointers: Value, mask: Mask, width: int, tensors: Tensors, box: Box | None, bits: np.ndarray | None
 ) -> AccessedElements:
-    """Every element's place."""
+    """Every element's offset."""
     shape = pointers.shape
     addresses = pointers.data
     keep = _as_array(mask, shape)
@@ -190,25 +193,25 @@ def _owners(
 
 def reach(form: Affine, mask: Mask, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each lane the lowest address touched, the end of the highest, and whether any is touched."""
-    if mask is None:
-        below, above = spread(form.steps, form.shape)
-        return form.base + below, form.base + (above + width), np.ones(len(form.base), bool)
-    if isinstance(mask, LaneBox):
-        lanes = max(len(form.base), mask.lanes)
+    below, above = spread(form.steps, form.shape)
+    base = np.clip(form.base, -_FAR, _FAR)
+    if below < -_FAR or above > _FAR:  # addresses wrap around on the way: only their elements tell
+        mask = _as_array(mask, form.shape)
+    elif mask is None:
+        return base + below, base + (above + width), np.ones(len(base), bool)
+    elif isinstance(mask, LaneBox):
+        lanes = max(len(base), mask.lanes)
         start, end = mask.limits(lanes)
         used = np.all(end > start, axis=1)
         ends = np.stack([start, end - 1]) * np.array(form.steps)
-        return (
-            form.base + ends.min(axis=0).sum(axis=1),
-            form.base + ends.max(axis=0).sum(axis=1) + width,
-            used,
-        )
-    if not form.shape:
-        base, used = np.broadcast_arrays(form.base, mask)
+        return base + ends.min(axis=0).sum(axis=1), base + ends.max(axis=0).sum(axis=1) + width, used
+    elif not form.shape:
+        base, used = np.broadcast_arrays(base, mask)
         return base, base + width, used
     kept = mask.reshape(len(mask), -1)
-    lanes = max(len(form.base), len(mask))
-    data = np.broadcast_to(form.data().reshape(len(form.base), -1), (lanes, kept.shape[1]))
+    lanes = max(len(base), len(mask))
+    elements = np.clip(form.data(), -_FAR, _FAR).reshape(len(base), -1)
+    data = np.broadcast_to(elements, (lanes, kept.shape[1]))
     lows = np.where(kept, data, np.iinfo(np.int64).max).min(axis=1)
     return lows, np.where(kept, data, 0).max(axis=1) + width, np.broadcast_to(kept.any(axis=1), (lanes,))
 

@@ -1,4 +1,4 @@
-"""Columns: what differs between the programs of one record, for all of them at once.
+"""Columns: the values of a record that differ between its programs, for all of them at once.
 
 A million programs that load from evenly spaced addresses are two numbers here.
 """
@@ -89,7 +89,7 @@ class Programs(msgspec.Struct, frozen=True):
 
     grid: Program
     order: Numbers
-    """Each lane's place in that count."""
+    """Each lane's linear program id."""
     active: np.ndarray | None = None
     """The lanes that ran the op, if not all did."""
 
@@ -107,6 +107,12 @@ class Programs(msgspec.Struct, frozen=True):
     def of(cls, program: Program, grid: Program) -> "Programs":
         """One program of a grid."""
         return cls(grid, Numbers(1, linear_program_id(program, grid)))
+
+    @classmethod
+    def all_of(cls, grid: Program) -> "Programs":
+        """All programs of a grid."""
+        count = math.prod(grid)
+        return cls(grid, Numbers(count, 0, 1 if count > 1 else 0))
 
     @classmethod
     def joined(cls, parts: Sequence["Programs"]) -> "Programs":
@@ -181,7 +187,7 @@ class AccessedElements(msgspec.Struct, frozen=True, eq=False):
     """Each lane's first element, as a distance from its tensor's first; the others follow by `steps`."""
     steps: tuple[int, ...] = ()
     offsets: np.ndarray | None = None
-    """Or every element's, of shape (L, *shape), where they do not lie regularly."""
+    """Or every element's, of shape (L, *shape), where they are not regularly spaced."""
     which: np.ndarray | None = None
     """Which of the tensors each lane (L,) or each element (L, *shape) is in, if there are several."""
     box: Box | None = None
@@ -263,7 +269,7 @@ class AccessedElements(msgspec.Struct, frozen=True, eq=False):
         return np.broadcast_to(self._count(self.bits, Numbers.all), (lanes,))
 
     def touched_by(self, lane: int) -> int:
-        """How many elements one lane touched, without a look at the others."""
+        """How many elements one lane touched, without computing it for the others."""
         bits = None if self.bits is None else self.bits[lane if len(self.bits) > 1 else 0][None]
         return int(self._count(bits, lambda column: np.array([column.at(lane)]))[0])
 
@@ -279,7 +285,7 @@ class AccessedElements(msgspec.Struct, frozen=True, eq=False):
         return counts
 
     def at(self, lane: int) -> "AccessedElements":
-        """One lane's part, with every element's place and mask."""
+        """One lane's part, with every element's offset and mask."""
         mask = self.mask(lane)
         offsets = self.elements(lane)[None]
         bits = np.packbits(mask.reshape(1, -1), axis=1)

@@ -24,7 +24,7 @@ class TensorInfo(msgspec.Struct, frozen=True):
     """Of its first element."""
     itemsize: int
     storage: tuple[int, int]
-    """From which address to which reaches the memory it is a view of."""
+    """The start and end address of the memory that it is a view of."""
 
     @classmethod
     def of(cls, name: str, tensor: Any) -> "TensorInfo":
@@ -76,15 +76,15 @@ class TensorInfo(msgspec.Struct, frozen=True):
     def elements(self, offsets: np.ndarray) -> np.ndarray:
         """Which element is at each distance from the first, counted in row-major order; -1 where none is.
 
-        The largest stride is taken off first, so transposes, slices and steps come out right. Where strides
-        overlap, one distance is several elements, and this is one of them.
+        It divides by the largest stride first, which is right for transposes, slices and steps. Where strides
+        overlap, several elements have one distance, and this is one of them.
         """
         left = offsets.astype(np.int64)
         position = np.zeros_like(left)
         inside = np.ones(left.shape, bool)
         for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
             if self.strides[axis] and self.shape[axis] > 1:
-                # Where a smaller stride overlaps, what is too much for this one is left to that one.
+                # Where a smaller stride overlaps, the excess of this one is left to that one.
                 index = np.minimum(left // self.strides[axis], self.shape[axis] - 1)
                 left = left - index * self.strides[axis]
                 inside &= index >= 0

@@ -4,8 +4,9 @@
     triton_viz.dsls.nki.install()    # `nki` and `neuronxcc.nki` can be imported, if nothing provides them
 
 `language` is `nki.language`; `isa` and `classic_isa` are `nki.isa` in its two spellings, made of the few
-functions in `ops`. `tensor` and `indexing` say what a tile is, `hardware` what the core has, `machine` runs
-programs and reports what is wrong, `ledger` counts buffers, bytes and engines, `standins` are the modules.
+functions in `nki_ops`. `tensor` and `indexing` define tiles, `hardware` the limits of the core; `nki_machine`
+runs programs and reports violations, `ledger` counts buffers, bytes and engines, `nki_modules` has the
+stand-in modules.
 """
 
 from triton_viz.dsls.nki import operators

@@ -1,4 +1,4 @@
-"""Types of elements: NumPy's, and those of ml_dtypes that NumPy lacks."""
+"""Dtypes of elements: NumPy's, and those of ml_dtypes that NumPy lacks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from triton_viz.errors import UnsupportedError
+from triton_viz.numerics.floats import round_to_tf32
 
 tfloat32 = np.dtype(np.float32, metadata={"nki": "tfloat32"})
 """float32 with ten bits of mantissa. In memory it is a float32."""
@@ -40,7 +41,7 @@ _SHORT = {
 
 
 class ElementType:
-    """A type as clients see it: with the name that every backend has for it, such as fp32."""
+    """A dtype as clients see it: with the name that all backends share, such as fp32."""
 
     __slots__ = ("dtype", "name")
 
@@ -50,11 +51,11 @@ class ElementType:
 
     @property
     def scalar(self) -> "ElementType":
-        """Of one element: itself."""
+        """The dtype of one element: itself."""
         return self
 
     def is_floating(self) -> bool:
-        """Whether it has fractions."""
+        """Whether it is a floating-point dtype."""
         return is_float(self.dtype)
 
     def __str__(self) -> str:
@@ -68,7 +69,7 @@ class ElementType:
 
 
 def as_dtype(given: Any) -> np.dtype:
-    """A type from whatever names it: NumPy's, `nki.language`'s, a word."""
+    """A dtype from NumPy's or `nki.language`'s, or from its name."""
     if isinstance(given, str):
         name = "bool_" if given == "bool" else given
         if name in TYPES:
@@ -79,13 +80,13 @@ def as_dtype(given: Any) -> np.dtype:
         dtype = np.dtype(object)
     if given is None or dtype.kind not in "biufV" or dtype.names:
         raise UnsupportedError(
-            f"{given!r} is no type of elements: give one of nki.language, such as nl.float32"
+            f"{given!r} is no dtype of elements: give one of nki.language, such as nl.float32"
         )
     return dtype
 
 
 def is_float(dtype: np.dtype) -> bool:
-    """Whether a type has fractions."""
+    """Whether a dtype is floating-point."""
     return dtype.kind == "f" or dtype in _NARROW
 
 
@@ -93,16 +94,16 @@ _NARROW = {dtype for name, dtype in TYPES.items() if "float" in name and dtype.k
 
 
 def promote(dtypes: Iterable[np.dtype]) -> np.dtype:
-    """The type of a result: floats win over integers, wide ones over narrow ones."""
+    """The dtype of a result: floats take precedence over integers, wide ones over narrow ones."""
     found = list(dtypes)
-    floats = [dtype for dtype in found if is_float(dtype)]
+    floating = [dtype for dtype in found if is_float(dtype)]
     if not found:
         return np.dtype(np.float32)
-    result = (floats or found)[0]
-    for dtype in (floats or found)[1:]:
+    result = (floating or found)[0]
+    for dtype in (floating or found)[1:]:
         if dtype == result:
             continue
-        if floats and dtype.itemsize != result.itemsize:
+        if floating and dtype.itemsize != result.itemsize:
             result = max(dtype, result, key=lambda d: d.itemsize)
         else:
             try:
@@ -113,19 +114,16 @@ def promote(dtypes: Iterable[np.dtype]) -> np.dtype:
 
 
 def cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Values in another type: rounded to nearest even; too large for an integer is its limit."""
+    """Values as another dtype: rounded to nearest even, and clipped to the range of an integer."""
     if dtype.metadata and dtype.metadata.get("nki") == "tfloat32":
-        bits = np.asarray(values, np.float32).view(np.uint32)
-        bits = bits + 0xFFF + ((bits >> 13) & 1) & np.uint32(0xFFFFE000)
-        return bits.view(np.float32)
+        return round_to_tf32(np.asarray(values, np.float32))
     if values.dtype == dtype:
         return values
     if dtype.kind in "iu" and is_float(values.dtype):
         limits = np.iinfo(dtype)
         rounded = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
         inside = np.clip(rounded, float(limits.min), float(limits.max))
-        whole = inside.astype(dtype)
-        return np.where(inside >= float(limits.max), limits.max, whole).astype(dtype)
+        return np.where(inside >= float(limits.max), limits.max, inside.astype(dtype)).astype(dtype)
     if dtype.kind == "b":
         return values.astype(np.float32) != 0 if is_float(values.dtype) else values != 0
     if dtype in _NARROW and values.dtype.kind in "biu":

@@ -1,7 +1,7 @@
 """The functions of elements, one row each: `nki.language` has them as functions, `nki.isa` takes them as ops.
 
-A row says what it computes, and under which name clients know it. Floats are computed in float32, as the
-engines do; integers stay whole where all operands are.
+A row has the function and the name that clients receive. Floats are computed in float32, as the
+engines do; integers stay integers where all operands are.
 """
 
 import math
@@ -21,9 +21,9 @@ class Function(NamedTuple):
     compute: Callable[..., np.ndarray]
     operands: int
     client_name: str
-    """Of its op for floats."""
-    whole_name: str = ""
-    """Of its op for integers; empty if they become floats first."""
+    """The name of its op for floats; empty if it has none."""
+    integer_name: str = ""
+    """The name of its op for integers; empty if they become floats first."""
     boolean: bool = False
     """Whether its result is true or false."""
     engine: str = "vector"
@@ -75,8 +75,8 @@ def _activation(name: str, compute: Callable[..., np.ndarray], client_name: str 
     return Function(name, compute, 1, client_name or name, engine="scalar")
 
 
-def _binary(name: str, compute: Callable[..., np.ndarray], client_name: str, whole_name: str) -> Function:
-    return Function(name, compute, 2, client_name, whole_name)
+def _binary(name: str, compute: Callable[..., np.ndarray], client_name: str, integer_name: str) -> Function:
+    return Function(name, compute, 2, client_name, integer_name)
 
 
 def _comparison(name: str) -> Function:
@@ -178,7 +178,7 @@ REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {
 
 
 def function_of(op: Any, of: str) -> Function:
-    """A row from what a kernel gives as an op: `nl.exp`, `np.add`, a name."""
+    """The row of what a kernel gives as an op: `nl.exp`, `np.add`, or a name."""
     name = op if isinstance(op, str) else getattr(op, "__name__", str(op))
     name = _ALIASES.get(name, name)
     if name not in FUNCTIONS:

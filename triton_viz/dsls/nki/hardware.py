@@ -1,4 +1,4 @@
-"""The hardware that NKI kernels are written for: sizes, engines, and which engine runs what.
+"""The hardware that NKI kernels are written for: sizes, engines, and the instructions of each engine.
 
 The numbers are those of AWS's public architecture guides, for one NeuronCore. Times that follow from them
 are for comparing engines with each other, not for predicting a run.
@@ -33,7 +33,7 @@ class Target:
 
     name: str
     version: str
-    """As `nki.isa.nc_version` has it."""
+    """The name in `nki.isa.nc_version`."""
     sbuf_bytes: int
     """Of each partition."""
     bandwidth: float
@@ -106,7 +106,7 @@ RUNS_ON: dict[str, tuple[str, ...]] = {
 """For each instruction the engines that have it; the first is the default."""
 
 _FIXED_CYCLES = 64
-"""The fixed cost of an instruction, in seconds."""
+"""The fixed cost of an instruction."""
 
 
 def seconds(engine: str, on: Target, elements: int, moved: int, slow: int = 1) -> float:

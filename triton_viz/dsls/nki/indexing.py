@@ -1,8 +1,8 @@
-"""Indexing: from what a kernel writes between brackets to the elements it means.
+"""Indexing: from the index expressions of a kernel to the elements that they select.
 
 An index that is regular (integers, slices, `nl.arange` and sums of those) and inside the tensor is a
-view. What is irregular, or reaches outside, is kept as coordinates and looked at when it is read or written,
-for only then is the mask known.
+view. An index that is irregular, or reaches outside, is kept as coordinates, and checked when it is read or
+written, because only then the mask is known.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from triton_viz.errors import UnsupportedError
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """Evenly spaced places along an axis."""
+    """Evenly spaced indices along an axis."""
 
     start: int
     step: int
@@ -57,7 +57,7 @@ class Picked:
         return np.broadcast_to(result, self.shape)
 
     def clipped(self, size: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-        """The coordinates, with those outside moved to somewhere inside."""
+        """The coordinates, clipped to the tensor."""
         return tuple(np.clip(c, 0, max(n - 1, 0)) for c, n in zip(self.coordinates, size, strict=True))
 
     def at(self, position: tuple[int, ...]) -> tuple[int, ...]:
@@ -66,7 +66,7 @@ class Picked:
 
 
 Key = list[Any]
-"""For each axis of a tensor an int, an `Axis`, an array of places; None for a new axis."""
+"""For each axis of a tensor an int, an `Axis`, an array of indices; None for a new axis."""
 
 
 def parse(key: Any, shape: tuple[int, ...]) -> Key:
@@ -108,7 +108,7 @@ def basic(key: Key) -> bool:
 
 
 def picked(key: Key) -> Picked:
-    """The coordinates that a key means, with NumPy's rules for what becomes of the axes."""
+    """The coordinates that a key selects, with NumPy's rules for the axes of the result."""
     if any(entry is None for entry in key):
         raise UnsupportedError(
             "a new axis (None) cannot be combined with nl.arange, nor reach outside a tensor"
@@ -156,7 +156,7 @@ def _without_unused(found: Picked, indices: int) -> Picked:
 
 
 def steps_of(along: np.ndarray, rank: int) -> tuple[int, tuple[int, ...]] | None:
-    """The first place and the step along each of `rank` axes; None if they are not regular."""
+    """The first index and the step along each of `rank` axes; None if they are not regular."""
     if along.size == 0:
         return 0, (0,) * rank
     along = along.reshape((1,) * (rank - along.ndim) + along.shape)

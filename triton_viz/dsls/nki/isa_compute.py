@@ -34,7 +34,7 @@ def _two(row: Function, a: np.ndarray, b: np.ndarray, reverse: bool) -> np.ndarr
 
 
 def _wide(values: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """As engines take it: in float32, unless all are integers."""
+    """Values as engines compute with them: float32, unless all operands are integers."""
     return computing(values) if not any(is_float(o.dtype) for o in others) else values.astype(np.float32)
 
 
@@ -56,7 +56,7 @@ def nc_matmul(
     *,
     mask: Any = None,
 ) -> Tensor:
-    """`stationary.T @ moving`, in PSUM: the first product that goes to a place is put there, others added."""
+    """`stationary.T @ moving`, in PSUM: the first product overwrites an element, later ones are added."""
     return nki_ops.matmul(stationary, moving, dst, accumulate, mask)
 
 
@@ -226,8 +226,7 @@ def _same_tiles(name: str, a: Tensor, b: Tensor) -> None:
     if not fits or a.shape[:1] != b.shape[:1]:
         raise KernelError(
             f"{name}: {a.name} of shape {a.shape} and {b.name} of shape {b.shape} have to have the same "
-            "number of "
-            "partitions, and of elements in each"
+            "number of partitions, and of elements in each"
         )
 
 
@@ -362,7 +361,7 @@ def tensor_reduce(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """The free axes combined away."""
+    """A reduction along free axes."""
     row = function_of(op, "nisa.tensor_reduce")
     return nki_ops.reduce_tile(row.name, data, axis, dst, dtype, mask, keepdims, negate)
 
@@ -376,7 +375,7 @@ def tensor_partition_reduce(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """The partitions combined into one, on the gpsimd engine."""
+    """A reduction over the partitions, on the gpsimd engine."""
     row = function_of(op, "nisa.tensor_partition_reduce")
     x, keep = masked(data, mask)
     nki_machine.current().instruction(

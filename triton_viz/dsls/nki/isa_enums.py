@@ -1,4 +1,4 @@
-"""The words that instructions of `nki.isa` take."""
+"""The enumerations that instructions of `nki.isa` take."""
 
 import enum
 from typing import Any
@@ -33,7 +33,7 @@ class reduce_cmd(enum.Enum):
 
 
 class dge_mode(enum.Enum):
-    """The engine that makes a DMA's descriptors; it makes no difference here."""
+    """The engine that generates a DMA's descriptors; ignored here."""
 
     unknown = "unknown"
     swdge = "swdge"
@@ -49,7 +49,7 @@ class oob_mode(enum.Enum):
 
 
 class matmul_perf_mode(enum.Enum):
-    """How a product of fp8 tiles is done; it makes no difference here."""
+    """How a product of fp8 tiles is computed; ignored here."""
 
     none = "none"
     double_row = "double_row"
@@ -75,5 +75,5 @@ def engine_name(asked: Any) -> str | None:
 
 
 def word(given: Any) -> str:
-    """A word of an enumeration as text."""
+    """The name of an enumeration's member."""
     return given.value if isinstance(given, enum.Enum) else str(given)

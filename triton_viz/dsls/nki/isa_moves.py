@@ -10,14 +10,10 @@ from triton_viz.dsls.nki import nki_machine, nki_ops
 from triton_viz.dsls.nki.dtypes import as_dtype
 from triton_viz.dsls.nki.functions import function_of
 from triton_viz.dsls.nki.isa_enums import dge_mode, engine_name, oob_mode, word
+from triton_viz.dsls.nki.isa_operands import writes
 from triton_viz.dsls.nki.nki_ops import as_mask, computing, finish, free_elements, operand
 from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.errors import KernelError, UnsupportedError
-
-
-def _writes(*tensors: Tensor | None) -> tuple[Tensor, ...]:
-    return tuple(tensor for tensor in tensors if tensor is not None)
-
 
 # --- DMA ---
 
@@ -34,23 +30,21 @@ def dma_copy(
     mask: Any = None,
     dst_rmw_op: Any = None,
 ) -> None:
-    """Elements of HBM or SBUF in another tensor in HBM or SBUF."""
+    """Copy elements of HBM or SBUF to another tensor in HBM or SBUF."""
     here = nki_machine.current()
     for tensor in (src, dst):
         if tensor.memory == "PSUM":
             here.report(
                 "memory",
                 f"dma_copy {'reads' if tensor is src else 'writes'} {tensor.name}, which is in PSUM: DMA "
-                "engines move "
-                "between HBM and SBUF",
+                "engines move between HBM and SBUF",
                 tensor=tensor.name,
                 suggestion="copy it to SBUF first (nisa.tensor_copy)",
             )
     if src.size != dst.size:
         raise KernelError(
             f"dma_copy: {src.name} of shape {src.shape} has {src.size:,} elements, and {dst.name} of shape "
-            f"{dst.shape} "
-            f"has {dst.size:,}"
+            f"{dst.shape} has {dst.size:,}"
         )
     keep = mask
     if word(oob_mode) == "skip":
@@ -192,8 +186,7 @@ def affine_values(
     if count != free_elements(shape):
         raise KernelError(
             f"{of}: a pattern of {count} numbers for a tile of shape {shape}, which has "
-            f"{free_elements(shape)} elements "
-            "in each partition"
+            f"{free_elements(shape)} elements in each partition"
         )
     flat = np.zeros(1, np.int64)
     for step, n in pattern:
@@ -225,8 +218,8 @@ def affine_select(
     offset: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """Elements of a tile where a pattern of integers compares with 0 so, and a number elsewhere."""
-    if isinstance(on_true_tile, int):  # the offset came third once
+    """Elements of a tile where `value of the pattern <cmp_op> 0` is true, and a number elsewhere."""
+    if isinstance(on_true_tile, int):  # an older release had the offset there
         raise UnsupportedError("affine_select takes offset= as a keyword, after cmp_op")
     values = affine_values(pattern, offset, channel_multiplier, on_true_tile.shape, "affine_select")
     true = function_of(cmp_op, "nisa.affine_select").compute(values, 0)
@@ -236,11 +229,11 @@ def affine_select(
 def select_affinely(
     dst: Tensor | None, true: np.ndarray, on_true: Tensor, on_false: float, dtype: Any, mask: Any
 ) -> Tensor:
-    """Elements of a tile where a condition that is known beforehand is true, and a number elsewhere."""
+    """Elements of a tile where a condition on their indices is true, and a number elsewhere."""
     x = operand(on_true)
     true = np.broadcast_to(np.asarray(true, bool), x.values.shape)
     nki_machine.current().instruction(
-        "affine_select", None, (on_true,), _writes(dst), elements=free_elements(on_true.shape)
+        "affine_select", None, (on_true,), writes(dst), elements=free_elements(on_true.shape)
     )
     values = np.where(true, computing(x.values), np.float32(on_false))
     undefined = None if x.undefined is None else x.undefined & true
@@ -251,13 +244,13 @@ def select_affinely(
 
 
 def nc_n_gather(dst: Tensor | None, data: Tensor, indices: Tensor, name: str | None = None) -> Tensor:
-    """In each partition the elements at these places."""
+    """In each partition the elements at these indices."""
     x = operand(data)
     positions = indices.as_index()
     flat = x.values.reshape(data.shape[0], -1)
-    _check_places(positions, flat.shape[1], data, "nc_n_gather")
+    _check_indices(positions, flat.shape[1], data, "nc_n_gather")
     nki_machine.current().instruction(
-        "nc_n_gather", None, (data, indices), _writes(dst), elements=free_elements(indices.shape)
+        "nc_n_gather", None, (data, indices), writes(dst), elements=free_elements(indices.shape)
     )
     clipped = np.clip(positions.reshape(data.shape[0], -1), 0, flat.shape[1] - 1)
     values = np.take_along_axis(flat, clipped, axis=1).reshape(indices.shape)
@@ -279,7 +272,7 @@ def local_gather(
     *,
     mask: Any = None,
 ) -> Tensor:
-    """In each group of 16 partitions, the elements at places that the group has together."""
+    """In each group of 16 partitions, the elements at indices that the group shares."""
     _refuse_mask("local_gather", mask)
     x = operand(src_buffer)
     partitions = src_buffer.shape[0]
@@ -291,27 +284,27 @@ def local_gather(
     positions = index.as_index().reshape(partitions, -1)
     flat = x.values.reshape(partitions, -1, num_elem_per_idx)
     nki_machine.current().instruction(
-        "local_gather", None, (src_buffer, index), _writes(dst), elements=index.size
+        "local_gather", None, (src_buffer, index), writes(dst), elements=index.size
     )
     groups = []
     for start in range(0, partitions, 16):
         chosen = positions[start : start + 16].T.reshape(-1)[:num_valid_indices]
-        _check_places(chosen, flat.shape[1], src_buffer, "local_gather")
+        _check_indices(chosen, flat.shape[1], src_buffer, "local_gather")
         groups.append(flat[start : start + 16][:, np.clip(chosen, 0, flat.shape[1] - 1)])
     values = np.concatenate(groups).reshape(partitions, -1)
     return finish(dst, values, None, src_buffer.dtype, None)
 
 
-def _check_places(positions: np.ndarray, size: int, tensor: Tensor, of: str) -> None:
+def _check_indices(positions: np.ndarray, size: int, tensor: Tensor, of: str) -> None:
     bad = (positions < 0) | (positions >= size)
     if bad.any():
-        wrong = int(positions[bad].reshape(-1)[0])
+        outside = int(positions[bad].reshape(-1)[0])
         nki_machine.current().report(
             "out of bounds",
-            f"{of} takes element {wrong} of each partition of {tensor.name}, of shape {tensor.shape}, which "
-            f"has {size}",
+            f"{of} takes element {outside} of each partition of {tensor.name}, of shape {tensor.shape}, "
+            f"which has {size}",
             tensor=tensor.name,
-            index=(wrong,),
+            index=(outside,),
         )
 
 
@@ -324,13 +317,13 @@ def nc_stream_shuffle(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """In each group of 32 partitions, partitions copied from others; 255 leaves one as it is."""
+    """In each group of 32 partitions, copies of other partitions; 255 leaves a partition unchanged."""
     _refuse_mask("nc_stream_shuffle", mask)
     if dtype is not None and as_dtype(dtype) != dst.dtype:
         raise UnsupportedError(f"nisa.nc_stream_shuffle: dtype={dtype} is not that of {dst.name}")
     x = operand(src)
     if len(shuffle_mask) != 32:
-        raise KernelError(f"nc_stream_shuffle takes 32 places, not {len(shuffle_mask)}")
+        raise KernelError(f"nc_stream_shuffle takes 32 indices, not {len(shuffle_mask)}")
     nki_machine.current().instruction(
         "nc_stream_shuffle", None, (src,), (dst,), elements=free_elements(src.shape)
     )
@@ -353,12 +346,10 @@ def sequence_bounds(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """For each element where its segment begins and ends."""
+    """For each element, where its segment begins and ends."""
     _refuse_mask("sequence_bounds", mask)
     ids = operand(segment_ids).values.reshape(-1).astype(np.int64)
-    nki_machine.current().instruction(
-        "sequence_bounds", None, (segment_ids,), _writes(dst), elements=ids.size
-    )
+    nki_machine.current().instruction("sequence_bounds", None, (segment_ids,), writes(dst), elements=ids.size)
     n = ids.size
     begins, ends = np.full(n, n), np.full(n, -1)
     for segment in np.unique(ids[ids != 0]):
@@ -387,7 +378,7 @@ def rng(dst: Tensor, engine: Any = None, name: str | None = None) -> Tensor:
 
 
 def set_rng_seed(src_seeds: Tensor, name: str | None = None) -> None:
-    """Begin the random numbers anew."""
+    """Seed the random numbers."""
     nki_machine.current().random = np.random.default_rng(abs(int(src_seeds.as_index().reshape(-1)[0])))
 
 
@@ -395,7 +386,7 @@ def set_rng_seed(src_seeds: Tensor, name: str | None = None) -> None:
 
 
 class VirtualRegister:
-    """A register of a core: a number that a kernel can loop by."""
+    """A register of a core: a number that a kernel can use as a loop bound."""
 
     def __init__(self, state: int | None = None):
         self.state = state

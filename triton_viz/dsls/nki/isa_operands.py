@@ -18,12 +18,12 @@ FLOAT = np.dtype(np.float32)
 
 
 def writes(*tensors: Tensor | None) -> tuple[Tensor, ...]:
-    """Those of these that there are."""
+    """The tensors that are given."""
     return tuple(tensor for tensor in tensors if tensor is not None)
 
 
 def per_partition(x: Any, rank: int, of: str, partitions: int) -> Operand:
-    """A number, or a tile with one for each partition, to be spread over the free axes."""
+    """An operand that is a number, or a tile with one for each partition, broadcast over the free axes."""
     op = operand(x)
     if op.values.ndim == 0:
         return op
@@ -61,10 +61,10 @@ def result(
     ops_of: list[Operand],
     mask: np.ndarray | None,
 ) -> Tensor:
-    """The result of an instruction, in the type that was asked for."""
+    """The result of an instruction, in the dtype that was given."""
     if undefined is not None:
         undefined = np.broadcast_to(undefined, values.shape)
-    kind = nki_ops.result_dtype(dtype, ops_of)
+    element_dtype = nki_ops.result_dtype(dtype, ops_of)
     if values.dtype.kind == "b" and dtype is None:
-        kind = kind if dst is not None else np.dtype(np.uint8)
-    return finish(dst, values, undefined, kind if dst is None else dst.dtype, mask)
+        element_dtype = element_dtype if dst is not None else np.dtype(np.uint8)
+    return finish(dst, values, undefined, element_dtype if dst is None else dst.dtype, mask)

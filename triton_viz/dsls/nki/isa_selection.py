@@ -74,7 +74,7 @@ def range_select(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """Elements whose place in the partition is between bounds, and a number elsewhere."""
+    """Elements whose index in the partition is between bounds, and a number elsewhere."""
     x, keep = masked(on_true_tile, mask)
     bounds = [per_partition(b, 2, "range_select", on_true_tile.shape[0]) for b in (bound0, bound1)]
     reads = tuple(o.tensor for o in (x, *bounds) if o.tensor is not None)
@@ -142,14 +142,13 @@ def bn_stats(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """For each partition count, mean and variance * count of elements at even places, then at odd ones."""
+    """For each partition count, mean and variance * count of elements at even indices, then at odd ones."""
     x, keep = masked(data, mask)
     if free_elements(data.shape) > hardware.BN_STATS_FREE:
         nki_machine.current().report(
             "bn_stats tile",
             f"bn_stats takes at most {hardware.BN_STATS_FREE} elements of each partition, and {data.name} of "
-            "shape "
-            f"{data.shape} has {free_elements(data.shape)}",
+            f"shape {data.shape} has {free_elements(data.shape)}",
             tensor=data.name,
             suggestion="call it for parts of nl.tile_size.bn_stats_fmax, and give all results to bn_aggr",
         )
@@ -161,7 +160,7 @@ def bn_stats(
     rows = None
     if x.undefined is not None:
         used = np.broadcast_to(x.undefined, data.shape).reshape(flat.shape) & inside
-        # A row that is undefined as a whole is one that is not used.
+        # A row that is undefined as a whole is not used.
         both = used.any(axis=1) & (used.sum(axis=1) != inside.sum(axis=1))
         if both.any():
             nki_machine.current().report_undefined(data, used.reshape(data.shape), "in bn_stats")
@@ -209,7 +208,7 @@ def bn_aggr(
 
 
 def _present(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """Values of which those that a mask leaves out are neither the largest nor equal to any."""
+    """Values, with those that are masked off replaced by one that is neither the largest nor equal to any."""
     return values if mask is None else np.where(mask, values.astype(np.float32), -np.inf)
 
 
@@ -236,7 +235,7 @@ def nc_find_index8(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """Where each of eight values first is, in each partition."""
+    """The index of the first occurrence of each of eight values, in each partition."""
     x, wanted = operand(data), operand(vals)
     flat = _present(computing(x.values), as_mask(mask, data.shape, data)).reshape(data.shape[0], -1)
     chosen = computing(wanted.values).reshape(data.shape[0], -1)
@@ -288,5 +287,5 @@ def dropout(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """A tile, of which a share is zero."""
+    """A tile, with a share of its elements set to zero."""
     return nki_ops.dropout(data, prob, dst, dtype, mask)

@@ -1,4 +1,4 @@
-"""Keywords of the functions that kernels call: an unknown one is an error that lists those there are."""
+"""Keywords of the functions that kernels call: an unknown one is an error that lists the known ones."""
 
 import functools
 import inspect
@@ -12,12 +12,12 @@ _OURS = ("instruction",)
 
 
 def strict(prefix: str, functions: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Those functions of these that are named, each refusing keywords that it does not have."""
+    """The named functions, each of which refuses unknown keywords."""
     return {name: _strict(f"{prefix}.{name}", functions[name]) for name in names}
 
 
 def without_first(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A function whose first parameter is None, and no parameter any more."""
+    """A function without its first parameter, which is None."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

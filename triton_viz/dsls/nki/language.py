@@ -1,4 +1,4 @@
-"""`nki.language`, as both spellings have it: creation, moves, functions of tiles, loops, constants.
+"""`nki.language`, which both spellings share: creation, moves, functions of tiles, loops, constants.
 
 Functions of elements come from the table in `functions.py`.
 """
@@ -60,7 +60,7 @@ globals().update(TYPES)
 
 
 def bypass(x: Any) -> Any:
-    """Leaves what it is given as it is: the op of an instruction's stage that is not needed."""
+    """The identity: the op of an instruction's stage that is not needed."""
     return x
 
 
@@ -68,7 +68,7 @@ def bypass(x: Any) -> Any:
 
 
 def ndarray(shape: Any, dtype: Any, buffer: Any = None, name: str = "", address: Any = None) -> Tensor:
-    """A new tensor, whose elements are undefined. Where an `address` puts it is not looked at."""
+    """A new tensor, whose elements are undefined. An `address` is ignored."""
     return nki_ops.allocate(shape, dtype, buffer, name)
 
 
@@ -105,8 +105,8 @@ def empty_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "")
 def shared_constant(constant: Any, dtype: Any = None) -> Tensor:
     """A tensor in HBM that holds these numbers."""
     values = np.asarray(constant)
-    kind = values.dtype if dtype is None else as_dtype(dtype)
-    return nki_ops.allocate(values.shape, kind, shared_hbm, "constant", fill=values)
+    element_dtype = values.dtype if dtype is None else as_dtype(dtype)
+    return nki_ops.allocate(values.shape, element_dtype, shared_hbm, "constant", fill=values)
 
 
 def shared_identity_matrix(n: int, dtype: Any = np.uint8) -> Tensor:
@@ -131,7 +131,7 @@ def rand(shape: Any, dtype: Any = np.float32, buffer: Any = None, name: str = ""
 
 
 def random_seed(seed: Any, mask: Any = None) -> None:
-    """Begin the random numbers anew."""
+    """Seed the random numbers."""
     number = seed.as_index().reshape(-1)[0] if isinstance(seed, Tensor) else seed
     nki_machine.current().random = np.random.default_rng(int(number) % 2**63)
 
@@ -240,7 +240,7 @@ def load(src: Any, dtype: Any = None, *, mask: Any = None) -> Tensor:
 
 
 def load_transpose2d(src: Any, dtype: Any = None, *, mask: Any = None) -> Tensor:
-    """The same, with its two axes exchanged."""
+    """A new tile in SBUF with elements of HBM, its two axes exchanged."""
     source = _in_hbm(src, "nl.load_transpose2d")
     if source.ndim != 2:
         raise KernelError(f"nl.load_transpose2d: {source.name} has shape {source.shape}, not two axes")
@@ -248,7 +248,7 @@ def load_transpose2d(src: Any, dtype: Any = None, *, mask: Any = None) -> Tensor
 
 
 def store(dst: Any, value: Any, *, mask: Any = None) -> None:
-    """Put a tile into HBM."""
+    """Write a tile to HBM."""
     nki_ops.store(_in_hbm(dst, "nl.store"), value, mask)
 
 
@@ -264,7 +264,7 @@ def copy(src: Tensor, *, mask: Any = None, dtype: Any = None, buffer: Any = None
 
 
 def static_cast(arr: Any, dtype: Any) -> Any:
-    """A tile, or a number, in another type."""
+    """A tile, or a number, as another dtype."""
     return copy(arr, dtype=dtype) if isinstance(arr, Tensor) else as_dtype(dtype).type(arr)
 
 
@@ -303,7 +303,7 @@ any = _reduction("any", "logical_or", "Whether one is true", bool)
 
 
 def _count(x: Tensor, axis: Any, mask: Any) -> np.ndarray | int:
-    """How many elements each result of a reduction is of."""
+    """How many elements each result of a reduction combines."""
     axes = [int(a) % x.ndim for a in (axis if isinstance(axis, tuple | list) else [axis])]
     keep = nki_ops.as_mask(mask, x.shape, x)
     if keep is None:
@@ -315,8 +315,10 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
     """The average along axes."""
     wide = np.float32
     total = sum(x, axis, dtype=wide, mask=mask, keepdims=True)
-    kind = dtype or (x.dtype if is_float(x.dtype) else wide)
-    result = nki_ops.elementwise("divide", total, np.asarray(_count(x, axis, mask), np.float32), dtype=kind)
+    element_dtype = dtype or (x.dtype if is_float(x.dtype) else wide)
+    result = nki_ops.elementwise(
+        "divide", total, np.asarray(_count(x, axis, mask), np.float32), dtype=element_dtype
+    )
     return result if keepdims else _without(result, axis)
 
 
@@ -326,8 +328,8 @@ def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: boo
     away = nki_ops.elementwise(
         "square", nki_ops.elementwise("subtract", x, centre, dtype=np.float32, mask=mask), mask=mask
     )
-    kind = dtype or (x.dtype if is_float(x.dtype) else np.float32)
-    return mean(away, axis, dtype=kind, mask=mask, keepdims=keepdims)
+    element_dtype = dtype or (x.dtype if is_float(x.dtype) else np.float32)
+    return mean(away, axis, dtype=element_dtype, mask=mask, keepdims=keepdims)
 
 
 def _without(x: Tensor, axis: Any) -> Tensor:
@@ -366,7 +368,7 @@ def rms_norm(
 
 
 def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tensor:
-    """A tile, of which a share is zero."""
+    """A tile, with a share of its elements set to zero."""
     return nki_ops.dropout(x, rate, None, dtype, mask)
 
 
@@ -413,10 +415,9 @@ def device_print(prefix: Any, x: Any = None, *, mask: Any = None) -> None:
 
 
 fp32 = finfo(np.float32)
-
-
 NkiTensor = Tensor
 
+# --- keywords ---
 
 _FUNCTIONS = [
     name

@@ -1,4 +1,4 @@
-"""Limits of the chip and of dtypes, and questions about buffers, as `nki.language` names them."""
+"""Limits of the chip and of dtypes, and predicates of buffers, as `nki.language` names them."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ tile_size = _TileSize()
 
 
 class _FloatLimits:
-    """The limits of a type."""
+    """The limits of a floating-point dtype."""
 
     def __init__(self, dtype: np.dtype):
         import ml_dtypes
@@ -41,7 +41,7 @@ class _FloatLimits:
 
 
 def finfo(dtype: Any) -> Any:
-    """The limits of a type of fractions."""
+    """The limits of a floating-point dtype."""
     return _FloatLimits(as_dtype(dtype))
 
 

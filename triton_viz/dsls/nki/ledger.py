@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class EngineTotals:
-    """One engine, so far."""
+    """The totals of one engine."""
 
     instructions: int = 0
     seconds: float = 0.0
@@ -20,7 +20,7 @@ class EngineTotals:
 
 
 class Ledger:
-    """One launch, over all of its programs; buffers are the current program's."""
+    """The resources of one launch, over all of its programs; buffers are the current program's."""
 
     def __init__(self, target: Target):
         self.target = target
@@ -72,7 +72,7 @@ class Ledger:
                     live.pop(id(storage), None)
                 if total > peak and not over:
                     peak, culprit, at_peak = total, storage, list(live.values())
-                    over = total > self.limit(memory)  # the first that is too much is the one to show
+                    over = total > self.limit(memory)  # the first buffer that does not fit is shown
                 peak = max(peak, total)
         self.peaks[memory] = max(self.peaks[memory], peak)
         return peak, culprit, at_peak

@@ -21,7 +21,7 @@ from triton_viz.errors import KernelError, UnsupportedError
 
 
 def load(src: Tensor, dtype: Any = None, mask: Any = None, dst: Tensor | None = None) -> Tensor:
-    """Elements of HBM in SBUF."""
+    """Load elements of HBM into a tile."""
     keep = as_mask(mask, src.shape, src)
     here = nki_machine.current()
     here.instruction("dma_copy", None, (src,), () if dst is None else (dst,), mask=keep)
@@ -32,12 +32,12 @@ def load(src: Tensor, dtype: Any = None, mask: Any = None, dst: Tensor | None = 
     if undefined is not None and undefined.any():
         here.report_undefined(src, undefined, "as the source of a load")
         undefined = None
-    kind = src.dtype if dtype is None else as_dtype(dtype)
+    element_dtype = src.dtype if dtype is None else as_dtype(dtype)
     count = src.size if keep is None else int(keep.sum())
     here.moved("HBM", "SBUF" if dst is None else dst.memory, count * src.itemsize)
     if src.picked is not None:
         keep = _inside(src, keep)
-    return finish(dst, values, None, kind, keep)
+    return finish(dst, values, None, element_dtype, keep)
 
 
 def _inside(tensor: Tensor, keep: np.ndarray | None) -> np.ndarray | None:
@@ -59,7 +59,7 @@ def undefined_of(tensor: Tensor) -> np.ndarray | None:
 
 
 def store(dst: Tensor, value: Any, mask: Any = None) -> None:
-    """Elements of SBUF, or a number, in HBM."""
+    """Store a tile, or a number, in HBM."""
     keep = as_mask(mask, dst.shape, dst)
     here = nki_machine.current()
     source = value if isinstance(value, Tensor) else None
@@ -71,7 +71,7 @@ def store(dst: Tensor, value: Any, mask: Any = None) -> None:
     values, undefined = _fitted(values, undefined, dst)
     if undefined is not None:
         used = undefined if keep is None else undefined & keep
-        if dst.picked is not None:  # what is outside is reported as that
+        if dst.picked is not None:  # elements outside are reported as out of bounds
             used = used & dst.picked.inside(dst.array.shape)
         if used.any():
             assert source is not None
@@ -121,7 +121,7 @@ def copy(
     engine: str | None = None,
     memory: str = "SBUF",
 ) -> Tensor:
-    """Elements of a tile in another, on the chip."""
+    """Copy a tile to another, on the chip."""
     op, keep = masked(src, mask)
     here = nki_machine.current()
     destination = memory if dst is None else dst.memory
@@ -137,7 +137,7 @@ def copy(
 def load_transposed(
     src: Tensor, axes: tuple[int, ...], dtype: Any, mask: Any, dst: Tensor | None = None
 ) -> Tensor:
-    """Elements of HBM or SBUF, with axes in another order, in SBUF."""
+    """Load elements of HBM or SBUF into a tile, with axes in another order."""
     here = nki_machine.current()
     keep = as_mask(mask, src.shape, src)
     here.instruction("dma_transpose", None, (src,), () if dst is None else (dst,), mask=keep)
@@ -156,12 +156,14 @@ def load_transposed(
         here.builder.transfer(as_value(values, src.dtype), src.memory, destination, src.name)
     here.moved(src.memory, destination, src.size * src.itemsize)
     turned = None if undefined is None else undefined.transpose(axes)
-    kind = src.dtype if dtype is None else as_dtype(dtype)
-    return finish(dst, values.transpose(axes), turned, kind, None if keep is None else keep.transpose(axes))
+    element_dtype = src.dtype if dtype is None else as_dtype(dtype)
+    return finish(
+        dst, values.transpose(axes), turned, element_dtype, None if keep is None else keep.transpose(axes)
+    )
 
 
 def atomic(dst: Tensor, value: Any, op: Any, mask: Any) -> None:
-    """Add to elements of HBM."""
+    """Add a tile to elements of HBM."""
     if function_of(op, "nl.atomic_rmw").name != "add":
         raise UnsupportedError("nl.atomic_rmw adds; it has no other op")
     here = nki_machine.current()

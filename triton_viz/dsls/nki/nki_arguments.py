@@ -1,4 +1,4 @@
-"""From what a caller gives to what a kernel is handed, and back."""
+"""From a caller's arguments to a kernel's, and from a kernel's result to its caller's."""
 
 import dataclasses
 from typing import Any
@@ -20,7 +20,7 @@ _AS_BITS = {
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it becomes a tensor in HBM: an array of NumPy's, a tensor of torch's, an array of JAX's."""
+    """Whether it becomes a tensor in HBM: an array of NumPy's or JAX's, or a tensor of torch's."""
     return (
         isinstance(value, np.ndarray)
         or hasattr(value, "untyped_storage")
@@ -52,7 +52,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def as_argument(name: str, value: Any) -> Any:
-    """A caller's argument as the kernel is handed it: tensors are in HBM, all else is as it is."""
+    """A caller's argument as the kernel receives it: tensors are in HBM, anything else is unchanged."""
     if is_tensor(value):
         array = as_array(value)
         if array.dtype.kind not in "biuf" and array.dtype not in TYPES.values():
@@ -74,7 +74,7 @@ def as_argument(name: str, value: Any) -> Any:
 
 
 def tensors_of(name: str, value: Any) -> list[tuple[str, Tensor]]:
-    """The tensors in what a kernel is handed."""
+    """The tensors in an argument of the kernel."""
     if isinstance(value, Tensor):
         return [(value.name, value)]
     if isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""The builder: the ops that `nki.language` and `nki.isa` are made of. Its methods are what clients hear of.
+"""The builder: the ops that `nki.language` and `nki.isa` are made of. Clients receive its methods as ops.
 
 Values have one lane: programs run one after the other.
 """
@@ -15,7 +15,7 @@ from triton_viz.executor.value import Value
 
 
 class Builder:
-    """Executes ops. Which elements of a tensor are undefined is its caller's business."""
+    """Executes ops. Its callers keep track of undefined elements."""
 
     # --- engines ---
 
@@ -28,7 +28,7 @@ class Builder:
         writes: tuple[Tensor, ...],
         seconds: float,
     ) -> None:
-        """An engine begins an instruction; the ops that follow are what it does."""
+        """An engine begins an instruction, which the ops that follow belong to."""
 
     # --- HBM ---
 
@@ -38,11 +38,11 @@ class Builder:
         return as_value(np.array(values), source.dtype)
 
     def store(self, target: Tensor, values: Value, mask: np.ndarray | None) -> None:
-        """Put values into a part of a tensor in HBM."""
+        """Write values to a part of a tensor in HBM."""
         target.write(values.data[0], None, mask)
 
     def atomic(self, target: Tensor, values: Value, mask: np.ndarray | None, operation: str) -> Value:
-        """Combine values with a part of a tensor in HBM, also where several go to one element."""
+        """Combine values with a part of a tensor in HBM; several may go to one element."""
         before, _ = target.read(mask)
         before = np.array(before)
         keep = target.checked(mask)
@@ -70,7 +70,7 @@ class Builder:
         return as_value(a @ b)
 
     def reduce(self, inputs: tuple[Value, ...], axis: int, combine: str) -> tuple[Value, ...]:
-        """An axis combined away."""
+        """A reduction along an axis."""
         data = inputs[0].data[0]
         if data.shape[axis] == 0:
             shape = data.shape[:axis] + data.shape[axis + 1 :]
@@ -81,7 +81,7 @@ class Builder:
         return (as_value(result),)
 
     def scan(self, inputs: tuple[Value, ...], axis: int, combine: str, step: Callable[..., Any]) -> Value:
-        """A running combination along the last axis: each step takes the one before, and its place."""
+        """A running combination along the last axis: each step takes the previous result and its index."""
         data = inputs[0].data[0]
         result = np.empty(data.shape, np.float32)
         state: Any = None
@@ -95,7 +95,9 @@ def _op(self: Builder, function: str, *operands: Value) -> Value:
     return as_value(np.asarray(FUNCTIONS[function].compute(*(operand.data[0] for operand in operands))))
 
 
-COMPUTED = frozenset(name for row in FUNCTIONS.values() for name in (row.client_name, row.whole_name) if name)
+COMPUTED = frozenset(
+    name for row in FUNCTIONS.values() for name in (row.client_name, row.integer_name) if name
+)
 """The methods that compute element by element, one for each name that clients know; the function is their
 first argument."""
 

@@ -15,7 +15,7 @@ from triton_viz.dsls.base import DSL, Accessed, Adapter, Here
 from triton_viz.dsls.nki import nki_loops, nki_machine, nki_modules, program_launch
 from triton_viz.dsls.nki.dtypes import cast
 from triton_viz.dsls.nki.nki_builder import COMPUTED, Builder
-from triton_viz.dsls.nki.tensor import Tensor
+from triton_viz.dsls.nki.tensor import Tensor, as_value
 from triton_viz.executor.affine import Box
 from triton_viz.executor.memory import Mask
 from triton_viz.executor.value import Value
@@ -39,7 +39,7 @@ def compact(mask: np.ndarray | None) -> Mask:
 
 
 class _Accessed(Accessed):
-    """An access to a tensor that is known: also an element outside it is one of its, not its neighbour's."""
+    """An access whose tensor is known: an element outside of it does not belong to another tensor."""
 
     def __init__(self, tensor: Tensor, mask: np.ndarray | None, semantics: frozenset[str] = frozenset()):
         def packed(values: Value) -> np.ndarray:
@@ -141,6 +141,10 @@ def _here() -> Here:
     return nki_machine.current().here()
 
 
+def _zeros(source: Tensor, mask: np.ndarray | None) -> Value:
+    return as_value(np.zeros(source.shape, source.dtype), source.dtype)
+
+
 def _trace(kernel: Any, clients: Any) -> Any:
     from triton_viz.dsls.nki.nki_trace import NKITrace  # it imports the core, which imports this
 
@@ -159,6 +163,7 @@ NKI = DSL(
     checks_itself=True,
     launch=program_launch.launch,
     trace=_trace,
+    zeros=_zeros,
     is_running=nki_machine.is_running,
     kernel_classes=(nki_modules.Kernel,),
     install=nki_modules.install,

@@ -1,4 +1,4 @@
-"""Loops: `affine_range` and its kin, and `range`, as a kernel that runs meets them."""
+"""Loops of a running kernel: `affine_range`, the other ranges of `nki.language`, and `range`."""
 
 import operator
 import sys
@@ -21,7 +21,7 @@ def _iterate(numbers: range, line: int) -> Iterator[int]:
                 callback(line, position)
             yield number
     finally:
-        # Also after `break`, once nothing refers to the loop any more.
+        # Also after `break`, when the generator is deleted.
         if entry in here.loops:
             del here.loops[here.loops.index(entry) :]
         for callback in here.after_loop:

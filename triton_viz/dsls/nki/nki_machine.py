@@ -1,15 +1,13 @@
-"""The machine: runs the programs of a launch one after the other, and knows where in the kernel each is."""
+"""The machine: runs the programs of a launch one after the other, and keeps their position in the kernel."""
 
 import linecache
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triton_viz.core.call_path import kernel_call_path
 from triton_viz.core.data import Issue, Program, Site
 from triton_viz.core.records.columns import Numbers, Programs
 from triton_viz.core.records.tensor_info import TensorInfo
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from triton_viz.dsls.nki.storage import Storage
     from triton_viz.dsls.nki.tensor import Tensor
 
-_OURS = str(Path(__file__).parents[2])
 _ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::[^=]+)?=[^=]")
 running = Running["Machine"](
     "nki.language and nki.isa work inside a kernel only: call it through @nki.jit, or through "
@@ -40,7 +37,7 @@ class Launched:
         """The plain function, as the user wrote it."""
         self.grid, self.axes = grid, axes
         self.on_issue = on_issue
-        """Told of something wrong; whether it is noted, so that the program goes on."""
+        """Called with a violation; True if a client keeps it, so that the program continues."""
         self.ledger = Ledger(hardware.target())
         self.adopted: list[TensorInfo] = []
         """Tensors in HBM that the kernel allocated."""
@@ -86,14 +83,14 @@ class Machine:
         self._latest: tuple[str, str, tuple[Tensor, ...]] = "", "", ()
         """The name and the engine of the latest instruction, and what it names as written."""
 
-    # --- what the executor asks for ---
+    # --- the interface of the executor ---
 
     def enter(self) -> None:
         """Make this the machine of the current thread."""
         running.enter(self)
 
     def begin(self, order: np.ndarray) -> Programs:
-        """Prepare for the program with this place in the grid."""
+        """Prepare for the program with this linear id."""
         self.programs = Programs(self.launched.grid, Numbers(1, int(order[0])))
         self.program = self.programs.only()
         self.loops = []
@@ -119,7 +116,7 @@ class Machine:
         """Programs do not wait for each other."""
 
     def here(self) -> Here:
-        """Where the op is that is being executed."""
+        """The kernel, the programs and the iterations of the op that is being executed."""
         return Here(self.launched.kernel, self.programs, self.iterations)
 
     @property
@@ -131,17 +128,7 @@ class Machine:
 
     def path(self) -> tuple[Site, ...]:
         """The user's lines that are being executed, the kernel's own first."""
-        kernel = self.launched.kernel.__code__
-        found: list[Site] = []
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            code = frame.f_code
-            if not code.co_filename.startswith(_OURS):
-                found.append(Site(code.co_filename, frame.f_lineno, code.co_name))
-            if (code.co_filename, code.co_name) == (kernel.co_filename, kernel.co_name):
-                break
-            frame = frame.f_back
-        return tuple(reversed(found))
+        return kernel_call_path(self.launched.kernel)
 
     def named_here(self, path: tuple[Site, ...], otherwise: str) -> str:
         """The variable that the current line assigns to."""
@@ -164,7 +151,7 @@ class Machine:
         slow: int = 1,
         mask: np.ndarray | None = None,
     ) -> str:
-        """Note that an engine executes an instruction; the result is which one it is.
+        """Note that an engine executes an instruction; the result is the engine.
 
         A mask says how much of what is in HBM is really touched.
         """
@@ -307,7 +294,7 @@ class Machine:
         return found
 
     def _check_capacity(self) -> None:
-        """Whether what is in use at once fits; known only once the last use of each buffer is."""
+        """Report buffers in use at once that do not fit; the last use of each is known only at the end."""
         ledger = self.launched.ledger
         for memory in ("SBUF", "PSUM"):
             peak, culprit, live = ledger.most_in_use(memory)
@@ -332,7 +319,7 @@ class Machine:
                 iterations=culprit.iterations,
             )
 
-    # --- what is wrong ---
+    # --- violations ---
 
     def report(
         self,
@@ -345,7 +332,7 @@ class Machine:
         error: type[KernelError] = HardwareError,
         **fields: Any,
     ) -> None:
-        """Something is wrong: tell those who collect that; if there are none, it is an error."""
+        """Report a violation to the clients; if none keeps it, raise it as an error."""
         issue = Issue(
             programs=self.programs,
             call_path=self.path() if path is None else path,
@@ -382,8 +369,7 @@ class Machine:
             "out of bounds",
             f"{part}{tensor.name}, a tensor of shape {shape} in {tensor.memory}, is accessed at index {index}"
             f"{many}: {index[axis]} is {'not below' if index[axis] >= 0 else 'below'} {limit} along axis "
-            f"{axis}, "
-            f"and {where}",
+            f"{axis}, and {where}",
             suggestion=(
                 "let the mask leave these elements out"
                 if mask is not None
@@ -404,8 +390,7 @@ class Machine:
         self.report(
             "undefined",
             f"{count:,} of the {undefined.size:,} elements of {tensor.name} are undefined where it is used "
-            f"{used}, "
-            f"the first at {position}: nothing was written there, or a mask left them out",
+            f"{used}, the first at {position}: nothing was written there, or a mask left them out",
             suggestion="give this op the load's mask, or fill the tile first (nl.zeros, nisa.memset)",
             tensor=tensor.name,
             index=position,

@@ -1,6 +1,6 @@
 """Modules that stand in for `nki` and `neuronxcc.nki` where those are not installed.
 
-`install` puts a finder behind all others, which Python asks only for what nothing else has: a real
+`install` adds a finder after all others, which Python asks only for modules that no other finder has: a real
 installation is never shadowed.
 """
 
@@ -61,14 +61,14 @@ def simulate(kernel: Any) -> Any:
 
 
 class _Annotated:
-    """`tensor[128, 512]`: an annotation, which says nothing here."""
+    """`tensor[128, 512]`: an annotation, which is ignored."""
 
     def __getitem__(self, shape: Any) -> "_Annotated":
         return self
 
 
 class _Allocator:
-    """A region of memory that an allocator of `nki.compiler` gives; where in it, is not looked at."""
+    """A region of memory that an allocator of `nki.compiler` gives; the position in it is ignored."""
 
     def __init__(self, region: buffers.MemoryRegion):
         self.region = region
@@ -173,7 +173,7 @@ class _Finder(MetaPathFinder, Loader):
         return _modules[spec.name]
 
     def exec_module(self, module: ModuleType) -> None:
-        """It is made already."""
+        """The module is complete already."""
 
 
 _finder = _Finder()
@@ -186,7 +186,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Take that back, and forget what was imported so."""
+    """Undo `install`, and remove the stand-ins that were imported."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
     for name, module in _modules.items():

@@ -1,10 +1,10 @@
 """Records of an NKI launch that no client makes: its buffers, and its totals."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from triton_viz.core.data import SbufEvent, Site
 from triton_viz.core.records.chip import ChipProfile, EngineWork, Instruction, MemoryUse, Move
-from triton_viz.core.records.columns import Numbers, Programs
+from triton_viz.core.records.columns import Programs
 from triton_viz.dsls.nki.hardware import ENGINES
 
 __all__ = ["Instruction", "NeuronProfile", "events_of", "profile_of"]
@@ -40,16 +40,15 @@ def events_of(machine: "Machine") -> list[SbufEvent]:
     ]
 
 
-def profile_of(launched: "Launched", site: Site, programs: int) -> NeuronProfile:
+def profile_of(launched: "Launched", site: Site) -> NeuronProfile:
     """The totals of a launch that is over."""
     ledger = launched.ledger
     longest = max((totals.seconds for totals in ledger.engines.values()), default=0.0)
     found = [(name, ledger.engines[name]) for name in ENGINES if name in ledger.engines]
     hbm = sum(count for pair, count in ledger.moved.items() if "HBM" in pair)
     flops = sum(totals.flops for _, totals in found)
-    everyone: Any = Programs(launched.grid, Numbers(programs, 0, 1 if programs > 1 else 0))
     return NeuronProfile(
-        programs=everyone,
+        programs=Programs.all_of(launched.grid),
         call_path=(site,),
         target=ledger.target.name,
         engines=tuple(

@@ -1,8 +1,8 @@
 """Python's operators on tensors of a kernel, and assignment to parts of them.
 
 `tile[...] = nisa.op(...)` is one instruction, which writes the tile: the classic spelling has no
-destinations. So a result that nothing but the assignment refers to is put where it is assigned to, without a
-copy.
+destinations. So a result that only the assignment refers to is written directly to the part that it is
+assigned to, without a copy.
 """
 
 import sys
@@ -39,7 +39,7 @@ _UNARY = {"neg": "negative", "abs": "abs", "invert": "invert"}
 
 
 def assign(part: Tensor, value: Any, temporary: bool = False) -> None:
-    """Put a tile or a number into a part of a tensor. Nothing else refers to a value that is temporary."""
+    """Assign a tile or a number to a part of a tensor. Nothing else refers to a temporary value."""
     if part.memory == "HBM":
         nki_ops.store(part, value)
         return
@@ -99,9 +99,9 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 
 class _References:
-    """How many references a value has here if nothing but the statement that it is in refers to it.
+    """How many references a value has in a method if only the calling statement refers to it.
 
-    That differs between releases of Python, so it is measured, once, on methods that are called alike.
+    The number differs between releases of Python, so it is measured once, on methods that are called alike.
     """
 
     in_assignment = 0

@@ -71,7 +71,7 @@ def matmul(
         old = before.reshape(product.shape).astype(np.float32)
         if accumulate and never is not None:
             here.report_undefined(dst, never, "to accumulate on")
-        # What nothing was written to yet is overwritten.
+        # Undefined elements are overwritten.
         product = product + (old if never is None else np.where(never.reshape(product.shape), 0, old))
     return finish(dst, product, undefined, dst.dtype, keep)
 
@@ -84,8 +84,7 @@ def _check_tiles(
         raise KernelError(
             f"{name}: the stationary tile {stationary.name} of shape {stationary.shape} and the moving tile "
             f"{moving.name} of shape {moving.shape} have {a[0]} and {b[0]} partitions: they are summed over, "
-            "and "
-            "have to be equal"
+            "and have to be equal"
         )
     rules = (
         (
@@ -113,20 +112,13 @@ def _check_tiles(
                 tensor=stationary.name,
                 suggestion=f"take tiles of {limit} in a loop ({constant})",
             )
-    kinds = {is_wide(stationary.dtype), is_wide(moving.dtype)}
-    if len(kinds) == 2:
+    if (stationary.dtype == np.float32) != (moving.dtype == np.float32):
         here.report(
             "matmul type",
             f"{name}: {stationary.name} is {stationary.dtype.name} and {moving.name} is {moving.dtype.name}: "
-            "if one "
-            "is float32, both have to be",
+            "if one is float32, both have to be",
             suggestion="convert one of them (nl.copy(..., dtype=...))",
         )
-
-
-def is_wide(dtype: np.dtype) -> bool:
-    """Whether it is float32."""
-    return dtype == np.float32
 
 
 def transpose(
@@ -148,8 +140,7 @@ def transpose(
         here.report(
             "transpose tile",
             f"nc_transpose on the {engine} engine takes tiles of at most {limit} by {limit}, and {data.name} "
-            "is of "
-            f"shape {data.shape}",
+            f"is of shape {data.shape}",
             tensor=data.name,
             suggestion=f"transpose parts of {limit} by {limit}, in a loop",
         )

@@ -57,7 +57,7 @@ def _run(function: Callable, grid: Any, arguments: dict[str, Any], manager: "Cli
     events: list[list[SbufEvent]] = []
     total = math.prod(size)
     site = Site(function.__code__.co_filename, function.__code__.co_firstlineno, name)
-    manager.language_records = lambda: [*join_chunks(events), profile_of(launched, site, total)]
+    manager.language_records = lambda: [*join_chunks(events), profile_of(launched, site)]
     chosen = manager.choose_programs()
     visible = cfg.progress and sys.stderr is not None and sys.stderr.isatty()
     with Progress(name, total if chosen is None else len(chosen), visible) as progress:

@@ -34,7 +34,7 @@ class Storage:
     ):
         self.array, self.memory, self.name = array, memory, name
         self.undefined = undefined
-        """Which elements nothing was written to; None if all are defined."""
+        """Which elements are undefined; None if all are defined."""
         self.masked: np.ndarray | None = None
         """The mask of the instruction that made this tile, if it left elements out."""
         self.partition_axis = partition_axis
@@ -62,7 +62,7 @@ class Storage:
 
     @property
     def bytes_per_partition(self) -> int:
-        """How much it takes of each partition that it is in."""
+        """The bytes that it takes of each partition."""
         shape = self.array.shape
         others = [n for axis, n in enumerate(shape) if axis != self.partition_axis]
         return math.prod(others) * self.array.itemsize

@@ -1,7 +1,6 @@
-"""A kernel as it is run: the function that the user wrote, with our names where NKI's are.
+"""The function that the user wrote, with NKI's names replaced by ours.
 
-That is how a kernel runs here also where the vendor's package is installed: nothing of it is replaced, only
-the kernel's own view of it.
+So a kernel runs here even where the vendor's package is installed: the package itself is not changed.
 """
 
 import functools

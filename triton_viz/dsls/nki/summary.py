@@ -1,4 +1,4 @@
-"""A launch's totals and its timeline of buffers as text: what the page draws, for a terminal."""
+"""A launch's totals and its timeline of buffers as text, for a terminal."""
 
 from triton_viz.core.data import Launch, Program, SbufEvent
 from triton_viz.dsls.nki.nki_records import NeuronProfile
@@ -11,12 +11,11 @@ def summary(launch: Launch, program: Program = (0, 0, 0)) -> str:
     """A text summary: bytes by memory, work by engine, and one program's buffers over time."""
     profiles = [record for record in launch.records if isinstance(record, NeuronProfile)]
     if not profiles:
-        raise UnsupportedError(f"the launch of {launch.kernel} is none of an NKI kernel")
+        raise UnsupportedError(f"the launch of {launch.kernel} is not of an NKI kernel")
     profile = profiles[0]
     lines = [
         f"{launch.kernel} on {profile.target}: {profile.flops:,} flops, {profile.hbm_bytes:,} bytes to and "
-        "from HBM, "
-        f"{profile.intensity:.3g} flops per byte, bound by {profile.bound}",
+        f"from HBM, {profile.intensity:.3g} flops per byte, bound by {profile.bound}",
         "",
         *(
             f"{work.engine:>8}  {work.instructions:>7,} instructions  {work.occupancy:>4.0%} busy  "
@@ -27,8 +26,8 @@ def summary(launch: Launch, program: Program = (0, 0, 0)) -> str:
         *(f"{move.source:>8} to {move.destination:<4}  {move.bytes:,} bytes" for move in profile.moves),
         "",
         *(
-            f"{memory.memory:>8}  {memory.peak:,} of {memory.capacity:,} bytes of each partition in use at "
-            "most"
+            f"{memory.memory:>8}  {memory.peak:,} of {memory.capacity:,} bytes of each partition in use "
+            "at most"
             for memory in profile.memories
             if memory.capacity
         ),

@@ -1,8 +1,7 @@
 """Tensors in HBM, SBUF and PSUM, and views of them.
 
-An element that nothing was written to is *undefined*: of a buffer before its first write, or what a mask left
-out. Undefined elements may be moved and computed with; what comes of them is undefined, too, and an error
-once it leaves the core.
+An element is *undefined* before its first write, or if a mask left it out. Undefined elements may be moved
+and computed with; the results are undefined, too, and an error if they leave the core.
 """
 
 import math
@@ -22,10 +21,10 @@ from triton_viz.executor.value import Value
 
 def as_value(array: np.ndarray, dtype: np.dtype | None = None) -> Value:
     """An array as clients receive it. Floats that NumPy lacks are float32 there."""
-    kind = ElementType(array.dtype if dtype is None else dtype)
+    element_type = ElementType(array.dtype if dtype is None else dtype)
     if array.dtype.kind == "V":
         array = array.astype(np.float32)
-    return Value(array[None], kind)
+    return Value(array[None], element_type)
 
 
 class Tensor:
@@ -50,7 +49,7 @@ class Tensor:
         self.spread = None if picked is None else picked.spread
         """The shape that a mask of the same indices has, if it is another one."""
 
-    # --- what it is ---
+    # --- shape, dtype and memory ---
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,21 +110,21 @@ class Tensor:
         return self.shape[0]
 
     def is_contiguous(self) -> bool:
-        """Whether its elements lie side by side, in each partition if it is on the chip."""
+        """Whether its elements are contiguous, in each partition if it is on the chip."""
         array = self._regular("is_contiguous")
         if self.memory == "HBM" or array.ndim < 2:
             return bool(array.flags.c_contiguous)
         return array.shape[0] == 0 or bool(array[0].flags.c_contiguous)
 
     def is_indirect(self) -> bool:
-        """Whether its elements do not lie regularly."""
+        """Whether its elements are not regularly spaced."""
         return self.picked is not None
 
     def get_pattern(self) -> list[list[int]]:
         """For each axis the step, in elements, and the size."""
         return [[step, n] for step, n in zip(self.strides, self.shape, strict=True)]
 
-    # --- parts of it ---
+    # --- views ---
 
     def __getitem__(self, key: Any) -> "Tensor":
         if self.ndim == 1 and self.memory != "HBM" and isinstance(key, tuple) and len(key) == 2:
@@ -185,7 +184,7 @@ class Tensor:
     def _regular(self, what: str) -> np.ndarray:
         if self.picked is not None:
             raise UnsupportedError(
-                f"{what} of a part of {self.name} whose elements do not lie regularly, or reach outside"
+                f"{what} of a part of {self.name} whose elements are not regularly spaced, or out of bounds"
             )
         return self.array
 
@@ -272,13 +271,13 @@ class Tensor:
         return self[(*[slice(None)] * dim, slice(start, end, step))]
 
     def select(self, dim: int, index: Any) -> "Tensor":
-        """One place along an axis, which goes."""
+        """One index along an axis, which is dropped."""
         if isinstance(index, Tensor):
             index = int(index.as_index().reshape(-1)[0])
         return self[(*[slice(None)] * dim, index)]
 
     def vector_select(self, dim: int, vector_offset: "Tensor") -> "Tensor":
-        """For each partition a place of its own along the first axis."""
+        """For each partition an index of its own along the first axis."""
         if dim != 0:
             raise UnsupportedError("vector_select is along axis 0")
         return self[vector_offset.as_index().reshape(-1)]
@@ -329,7 +328,9 @@ class Tensor:
             raise UnsupportedError(f"view of {self!r} as {wanted.name}: {error}") from None
         if self.undefined is None or made.shape == array.shape:
             return self._part(made, self.undefined)
-        self.undefined[...] = False  # an element is several of the other's: who wrote what is not followed
+        self.undefined[...] = (
+            False  # an element is several of the other's: which of them are undefined is not tracked
+        )
         return self._part(made, None)
 
     reinterpret_cast = view
@@ -340,7 +341,7 @@ class Tensor:
             raise AssertionError(f"{self.name} is of shape {self.shape}, not {_sizes(shape)}")
         return self
 
-    # --- its elements ---
+    # --- elements ---
 
     def read(self, mask: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray | None]:
         """The elements, and which of them are undefined (None: none). What is masked off is undefined."""
@@ -362,7 +363,7 @@ class Tensor:
     def write(
         self, values: np.ndarray, undefined: np.ndarray | None = None, mask: np.ndarray | None = None
     ) -> None:
-        """Put values into its elements, where the mask is true."""
+        """Write values to its elements, where the mask is true."""
         values = cast(values, self.dtype)
         if self.picked is None:
             at: Any = ... if mask is None else np.broadcast_to(mask, self.shape)
@@ -393,7 +394,7 @@ class Tensor:
         return None if mask is None else asked
 
     def as_index(self) -> np.ndarray:
-        """Its elements as places in another tensor."""
+        """Its elements as indices into another tensor."""
         nki_machine.current().use(self)
         values, undefined = self.read()
         if undefined is not None:
@@ -405,19 +406,19 @@ class Tensor:
     def pointers(self) -> Value:
         """The address of each element."""
         address = self.array.__array_interface__["data"][0]
-        kind = ElementType(self.dtype)
+        element_type = ElementType(self.dtype)
         if self.picked is None:
             steps, shape = self.array.strides, self.array.shape
             form = Affine(np.array([address]), tuple(steps), shape, 0, 2**62)
-            return Value(None, kind, affine=form)
+            return Value(None, element_type, affine=form)
         total: Any = np.full((1,) * len(self.shape), address, np.int64)
         for positions, stride in zip(self.picked.coordinates, self.array.strides, strict=True):
             total = total + positions * stride
         regular = indexing.steps_of(total, len(self.shape))
         if regular is not None and self.shape:
             form = Affine(np.array([regular[0]]), regular[1], self.shape, 0, 2**62)
-            return Value(None, kind, affine=form)
-        return Value(np.broadcast_to(total, self.shape)[None], kind)
+            return Value(None, element_type, affine=form)
+        return Value(np.broadcast_to(total, self.shape)[None], element_type)
 
     # --- Python's operators are in operators.py ---
 

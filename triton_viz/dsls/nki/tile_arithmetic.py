@@ -29,16 +29,16 @@ from triton_viz.executor.value import Value
 
 
 def apply(row: Function, *values: np.ndarray) -> np.ndarray:
-    """A function of elements, by the builder: clients hear of it."""
-    whole = bool(row.whole_name) and not any(is_float(v.dtype) for v in values)
-    if not whole and not row.client_name:
-        raise KernelError(f"{row.name} works on integers, and one of its operands holds fractions")
-    if whole:
+    """Apply a function of elements by an op of the builder, so that clients receive it."""
+    on_integers = bool(row.integer_name) and not any(is_float(v.dtype) for v in values)
+    if not on_integers and not row.client_name:
+        raise KernelError(f"{row.name} works on integers, and one of its operands is floating-point")
+    if on_integers:
         parts = [v.astype(np.int32) if v.dtype.kind == "b" and not row.boolean else v for v in values]
     else:
         parts = [v.astype(np.float32) if v.dtype != np.float32 else v for v in values]
     common_shape(row.name, *(part.shape for part in parts))
-    name = row.whole_name if whole else row.client_name
+    name = row.integer_name if on_integers else row.client_name
     result: Value = getattr(nki_machine.current().builder, name)(
         row.name, *(as_value(part) for part in parts)
     )
@@ -53,7 +53,7 @@ def elementwise(
     instruction: str = "",
     engine: str | None = None,
 ) -> Tensor:
-    """A function of `nki.language` of elements."""
+    """A function of `nki.language` that works element by element."""
     row = FUNCTIONS[name]
     if not any(isinstance(x, Tensor) for x in xs):
         raise KernelError(f"{name} takes tiles; compute with plain numbers in Python")
@@ -76,7 +76,7 @@ def elementwise(
     otherwise = np.dtype(bool) if row.boolean else None
     if (
         not row.boolean
-        and not row.whole_name
+        and not row.integer_name
         and not any(is_float(o.dtype) for o in ops if o.dtype is not None)
     ):
         otherwise = np.dtype(np.float32)
@@ -87,7 +87,7 @@ def elementwise(
 
 
 def _weak(values: list[np.ndarray], ops: list[Operand]) -> list[np.ndarray]:
-    """Numbers of Python's in the type of the tiles."""
+    """Values, with Python's numbers converted to the integer dtype of the tiles."""
     tiles = [v for v, op in zip(values, ops, strict=True) if op.dtype is not None]
     if any(is_float(v.dtype) for v in tiles):
         return values
@@ -107,7 +107,7 @@ def reduced(
     keepdims: bool,
     mask: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """An operand with its last axes combined away, and which results are undefined."""
+    """An operand reduced along axes, and which results are undefined."""
     rank = data.values.ndim
     axes = sorted({int(a) % rank for a in (axis if isinstance(axis, tuple | list) else [axis])})
     if 0 in axes:
@@ -146,7 +146,7 @@ def reduce_tile(
     negate: bool = False,
     instruction: str = "tensor_reduce",
 ) -> Tensor:
-    """A tile with axes combined away."""
+    """A tile reduced along axes."""
     op, keep = masked(data, mask)
     here = nki_machine.current()
     here.instruction(
@@ -172,7 +172,7 @@ def select(
     mask: Any,
     instruction: str = "select_reduce",
 ) -> Tensor:
-    """Elements of one or of another, by a condition."""
+    """Elements of one tile where a condition is true, and of another where it is not."""
     given = by_partition((condition, x, y))
     shape = common_shape(
         instruction, *(one.shape if isinstance(one, Tensor) else np.shape(one) for one in given)

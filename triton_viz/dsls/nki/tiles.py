@@ -1,4 +1,4 @@
-"""Tiles as instructions take and leave them: operands, masks, new tiles, results."""
+"""Operands, masks and results of instructions, and the allocation of tiles."""
 
 import math
 from collections.abc import Sequence
@@ -58,14 +58,14 @@ def _spread_from(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
 
 
 def aligned(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Values as they go into a tile of this shape: one for each partition is for all of its elements."""
+    """Values as they are broadcast to a tile of this shape: a vector has one value for each partition."""
     if values.ndim == 1 < len(shape) and len(values) == shape[0]:
         return values.reshape(len(values), *(1,) * (len(shape) - 1))
     return values
 
 
 def by_partition(xs: Sequence[Any]) -> list[Any]:
-    """Operands of one rank: a tile with one element in each partition is spread over the free axes."""
+    """Operands of one rank: a tile with one element in each partition is broadcast over the free axes."""
     rank = max((x.ndim for x in xs if isinstance(x, Tensor)), default=0)
     return [
         x.reshape(len(x), *(1,) * (rank - 1))
@@ -126,17 +126,17 @@ def allocate(
     sizes = tuple(int(n) for n in sizes)
     if any(n < 0 for n in sizes):
         raise KernelError(f"a tensor's sizes are not negative: {sizes}")
-    region, kind = as_region(buffer), as_dtype(dtype)
+    region, element_dtype = as_region(buffer), as_dtype(dtype)
     here = nki_machine.current()
     if region is MemoryRegion.shared_hbm:
-        found = here.take_shared(sizes, kind)
+        found = here.take_shared(sizes, element_dtype)
         if found is not None:
             return Tensor(found)
     if fill is None:
-        array, undefined = _empty(sizes, kind), np.ones(sizes, bool)
+        array, undefined = _empty(sizes, element_dtype), np.ones(sizes, bool)
     else:
-        array, undefined = np.empty(sizes, kind), None
-        array[...] = cast(np.asarray(fill), kind)
+        array, undefined = np.empty(sizes, element_dtype), None
+        array[...] = cast(np.asarray(fill), element_dtype)
     storage = Storage(array, region.memory, name, undefined, axis)
     if region.memory != "HBM":
         here.on_chip(storage)
@@ -154,7 +154,7 @@ def allocate(
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The value of undefined elements: NaN, so that their use shows."""
+    """An array of undefined elements: NaN, so that a use is visible."""
     return np.full(shape, np.nan if is_float(dtype) else 0, dtype)
 
 
@@ -201,8 +201,7 @@ def finish(
         if dst.shape and values.shape and dst.shape[0] != values.shape[0] and values.shape[0] != values.size:
             raise KernelError(
                 f"a result of shape {values.shape} does not fit into {dst.name}, of shape {dst.shape}: they "
-                "have "
-                "different numbers of partitions"
+                "have different numbers of partitions"
             )
         undefined = None if undefined is None else np.broadcast_to(undefined, values.shape).reshape(dst.shape)
         values = values.reshape(dst.shape)
@@ -221,7 +220,7 @@ def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def result_dtype(dtype: Any, operands: Sequence[Operand], otherwise: np.dtype | None = None) -> np.dtype:
-    """The type of a result: what was asked for, or the widest of the operands."""
+    """The dtype of a result: the given one, or the widest of the operands."""
     if dtype is not None:
         return as_dtype(dtype)
     if otherwise is not None:
@@ -230,7 +229,7 @@ def result_dtype(dtype: Any, operands: Sequence[Operand], otherwise: np.dtype | 
 
 
 def computing(values: np.ndarray) -> np.ndarray:
-    """Values in the type that engines compute in."""
+    """Values in the dtype that engines compute in."""
     if is_float(values.dtype):
         return values.astype(np.float32, copy=False)
     return values
@@ -258,7 +257,7 @@ def whole_or_none(
     """Which results are undefined, of elements that are combined along an axis.
 
     A result that is made of undefined elements alone (a mask left out a whole row) is not used. One that
-    is made of both kinds is wrong.
+    is made of both kinds is an error.
     """
     some, every = rows.any(axis=axis), rows.all(axis=axis)
     if tensor is not None and (some & ~every).any():

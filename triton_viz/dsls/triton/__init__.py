@@ -1,7 +1,8 @@
 """Triton: kernels run on our grid executor, below Triton's own language layer.
 
-`builder` says what each op does to lanes, `flow` and `rewrite` what control flow does, `language` what of
-Triton is patched meanwhile. `run` is a launch. What differs between Triton's releases is in `compat`.
+`ops/` has each op over lanes, `control_flow/` branches and loops over lanes, `symbolic/` the static analysis,
+`compiler/` Triton's compiler. `language_patches` patches Triton during a launch, `grid_launch` runs one;
+differences between Triton's releases are in `compat`.
 """
 
 from triton_viz.dsls.triton.triton_dsl import TRITON

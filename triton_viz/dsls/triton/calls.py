@@ -28,7 +28,8 @@ def patches() -> list[tuple[Any, str, Any]]:
 def _run_grid(self: Any, *args: Any, **kwargs: Any) -> None:
     """In place of `GridExecutor.__call__`: run the grid on our executor, for the clients of the scope.
 
-    A kernel that a client launches from a callback is a launch of its own, which is not traced.
+    A kernel that a client launches from a callback is a launch of its own, which is not traced; so is one
+    that another thread launches meanwhile, and it waits for the end of this one.
     """
     from triton_viz.core import patch  # here: these import the registry of languages
     from triton_viz.core.client import ClientManager
@@ -37,10 +38,11 @@ def _run_grid(self: Any, *args: Any, **kwargs: Any) -> None:
     kernel = InterpretedFunction(_as_written(self.fn))
     kernel.pre_run_hooks = list(getattr(self, "pre_run_hooks", ()))
     unwrapped = Unwrapped(kernel, ())
-    if lane_machine.is_running():
+    manager = None if lane_machine.is_running() else patch.running_manager()
+    if manager is None:
         launch_kernel("triton", unwrapped, ClientManager(), self.grid, args, kwargs)
     else:
-        launch(unwrapped.resolve(args, kwargs, self.grid), self.grid, patch.running_manager())
+        launch(unwrapped.resolve(args, kwargs, self.grid), self.grid, manager)
 
 
 def _as_written(fn: Callable) -> Callable:
@@ -52,7 +54,7 @@ def _as_written(fn: Callable) -> Callable:
 
 
 def _as_device_function(original: Callable) -> Callable:
-    """In place of a kernel's `__call__`: one program of ours calls it as a plain function."""
+    """In place of a kernel's `__call__`: a running kernel calls it as a plain function."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

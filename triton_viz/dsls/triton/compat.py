@@ -73,19 +73,19 @@ def with_base(descriptor: Any, base: Any) -> Any:
 
 
 class Constant(str):
-    """A word that is its own value: some releases ask a constant for its value, some take the word."""
+    """A string that is its own value: some releases read a constant's value, some take the string."""
 
     @property
     def value(self) -> str:
-        """The word."""
+        """The string."""
         return str(self)
 
 
 class Semantic(TritonSemantic):
-    """Triton's language layer of any release."""
+    """Triton's language layer, for every supported release."""
 
     def dot_scaled(self, *args: Any, **kwargs: Any) -> Any:
-        """A product of scaled tiles, whose formats a kernel names by words."""
+        """A product of scaled tiles, whose formats are strings."""
         words: list[Any] = [Constant(arg) if isinstance(arg, str) else arg for arg in args]
         return super().dot_scaled(*words, **kwargs)
 
@@ -121,7 +121,7 @@ class BlockPointer(Descriptor):
 
 
 class BlockPointerOps(AccessOps):
-    """The builder's ops on block pointers. A later release makes them of loads and stores itself."""
+    """The builder's ops on block pointers. Later releases of Triton make them of loads and stores."""
 
     create_select: Callable[[Value, Value, Value], Value]
 
@@ -146,7 +146,7 @@ class BlockPointerOps(AccessOps):
         return BlockPointer(base, shape, strides, offsets, block)
 
     def create_advance(self, pointer: BlockPointer, offsets: list[Value]) -> BlockPointer:
-        """The block so much further on."""
+        """A block pointer moved by offsets."""
         moved = [
             Value(a.data.astype(np.int64) + b.data.astype(np.int64), tl.int64)
             for a, b in zip(pointer.offsets, offsets, strict=True)
@@ -207,7 +207,7 @@ def specialize(
     An option of another backend's compiler is left out.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a release says of its defaults is for who compiles to run
+        warnings.simplefilter("ignore")  # warnings about defaults are for those that run the kernel
         return _specialize(kernel, backend, arguments, options)
 
 

@@ -60,7 +60,7 @@ DEVICE = DeviceProperties()
 
 
 class Stream:
-    """The one stream there is: everything on it is done when the next line runs."""
+    """The only stream: its work is done when a call returns."""
 
     cuda_stream = 0
     stream_id = 0
@@ -95,7 +95,7 @@ class Driver(DriverBase):
         return GPUTarget("cuda", 10 * DEVICE.major + DEVICE.minor, DEVICE.warp_size)
 
     def get_active_torch_device(self) -> Any:
-        """Where a library should put tensors for its kernels."""
+        """The device on which a library should create tensors for its kernels."""
         return torch.device("cpu")
 
     def get_device_interface(self) -> Any:
@@ -118,7 +118,7 @@ class Driver(DriverBase):
         return DEVICE.major, DEVICE.minor
 
     def get_benchmarker(self) -> Callable[..., Sequence[float]]:
-        """A clock around one run: on a CPU it says nothing about configs."""
+        """A function that times one run, which says nothing about configs on a CPU."""
         return _run_once
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
@@ -211,7 +211,7 @@ def _on_stream(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _torch_functions() -> Iterator[tuple[Any, str, Any]]:
-    """Where, under what name, and what stands there."""
+    """The patches of PyTorch: (owner, name, value)."""
     cuda, stream = torch.cuda, Stream()
     answers = {
         "get_device_properties": DEVICE,

@@ -32,7 +32,7 @@ def launch(call: Call, grid: Any, manager: "ClientManager") -> None:
 def _run(call: Call, grid: Any, manager: "ClientManager") -> None:
     size = normalize_grid(grid, call)
     host = HostCopies()
-    arguments = {name: _of(call, name, host.of, argument) for name, argument in call.arguments.items()}
+    arguments = {name: _apply(call, name, host.of, argument) for name, argument in call.arguments.items()}
     infos = [
         TensorInfo.of(path, tensor)
         for name, argument in arguments.items()
@@ -60,7 +60,7 @@ def _run(call: Call, grid: Any, manager: "ClientManager") -> None:
             values.arguments[name] = as_constant(argument)
         else:
             annotated = types.get(name)
-            values.arguments[name] = _of(call, name, as_value, argument, first.semantic, annotated)
+            values.arguments[name] = _apply(call, name, as_value, argument, first.semantic, annotated)
     total = math.prod(size)
     chosen = manager.choose_programs()
     visible = cfg.progress and sys.stderr is not None and sys.stderr.isatty()
@@ -81,7 +81,7 @@ def _run(call: Call, grid: Any, manager: "ClientManager") -> None:
     host.write_back()
 
 
-def _of(call: Call, name: str, function: Callable[..., Any], *args: Any) -> Any:
+def _apply(call: Call, name: str, function: Callable[..., Any], *args: Any) -> Any:
     """Apply a function to an argument; an UnsupportedError then names the argument."""
     try:
         return function(*args)

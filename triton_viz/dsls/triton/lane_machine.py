@@ -70,7 +70,7 @@ class Machine:
         self.ordered = False
         """Whether the chunk ran an op whose result depends on the order of programs."""
         self.on_ordered: Callable[[], None] = lambda: None
-        """Called when it comes to one."""
+        """Called before such an op."""
 
     def _new_flow(self, lanes: Lanes) -> Flow:
         return Flow(lanes, self.semantic, Value, self._substitutes)
@@ -87,7 +87,7 @@ class Machine:
         self.flow.note_waiting_op()
 
     def begin(self, order: np.ndarray) -> Programs:
-        """Prepare for the programs with these places in the grid."""
+        """Prepare for the programs with these linear ids."""
         grid = self.builder.grid
         lanes = self.flow.lanes
         lanes.count, lanes.active = len(order), None
@@ -119,7 +119,7 @@ class Machine:
         return self._bound.args, self._bound.kwargs
 
     def here(self) -> Here:
-        """Where the op is that is being executed."""
+        """The kernel, the programs and the iterations of the op that is being executed."""
         active = self.flow.lanes.active
         programs = self.programs
         if active is not None:
@@ -138,11 +138,11 @@ class Machine:
         return self.builder.program(lane)
 
     def may_wait(self, others_may_help: bool) -> None:
-        """Say whether a program that waits is to be put off, or has to get on."""
+        """Set whether a program that waits is run again later, or is an error."""
         self.flow.others_may_help = others_may_help
 
     def undo(self) -> None:
-        """Take back every write since `begin`."""
+        """Undo every write since `begin`."""
         for step in reversed(self.builder.log or []):
             step()
         self.builder.log = None

@@ -1,7 +1,7 @@
-"""While a kernel runs, Triton's language means our builder: what is patched, and what is called instead.
+"""Patches of Triton's language during a launch, so that it calls our builder; substitutes for functions.
 
-Patched are only what rewritten kernels cannot reach otherwise: operators of tensors, types that are handed
-to the builder, and the few functions that Triton's own functions call by name.
+Only the parts are patched that rewritten kernels cannot reach otherwise: operators of tensors, types that are
+handed to the builder, and the few functions that Triton's own functions call by name.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ _SEMANTIC = "triton.language.semantic"
 def patched() -> Iterator[None]:
     """While inside, tensors of this process compute with the current thread's machine."""
     if any(_left_over(module.load) for module in (tl, tl.core)):
-        _heal()
-    with set_attributes(_patches()):
+        _remove_left_over()
+    with _patches():
         yield
 
 
@@ -37,7 +37,7 @@ def _left_over(member: Any) -> Any:
     return (getattr(member, "__kwdefaults__", None) or {}).get("member")
 
 
-def _heal() -> None:
+def _remove_left_over() -> None:
     """Remove patches that Triton's interpreter left behind: it does so whenever a kernel calls another."""
     for owner in (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base):
         for name, member in list(vars(owner).items()):
@@ -49,7 +49,7 @@ def _heal() -> None:
 
 
 @functools.cache
-def _patches() -> list[tuple[Any, str, Any]]:
+def _patches() -> set_attributes:
     patches: list[tuple[Any, str, Any]] = []
     for owner in (tl.tensor, tl.core.tensor_descriptor_base):
         for name, member in vars(owner).items():
@@ -74,7 +74,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
         for name, function in _BY_NAME.items():
             if hasattr(module, name):
                 patches.append((module, name, function))
-    return patches
+    return set_attributes(patches)
 
 
 def _with_semantic(member: Callable) -> Callable:

@@ -61,7 +61,7 @@ class HostCopies:
 
 
 def _has_memory(tensor: Any) -> bool:
-    """Whether there are numbers behind a tensor of a special class: one that stands for others has none."""
+    """Whether a tensor of a subclass has memory of its own: fake and wrapper tensors have none."""
     import torch
 
     if isinstance(tensor, torch._subclasses.FakeTensor):
@@ -80,9 +80,9 @@ def as_constant(argument: Any) -> Any:
 
 
 def as_value(argument: Any, semantic: Any, annotated: Any = None) -> Any:
-    """An argument as the kernel sees it: a pointer, a scalar, a descriptor; anything else as it is.
+    """An argument as the kernel sees it: a pointer, a scalar, a descriptor; anything else is unchanged.
 
-    An annotated type is the kernel's word on it.
+    An annotated type takes precedence.
     """
     if argument is None or isinstance(argument, tl.constexpr):
         return None if argument is None else argument.value
@@ -118,10 +118,10 @@ def _annotated(argument: Any, dtype: Any) -> Any:
         raise UnsupportedError(f"{argument!r} is not of the annotated type, {dtype}")
     if dtype.is_ptr():
         return _pointer(int(argument), dtype)
-    number = np.array([argument])
+    number = _converted(np.array([argument]), COMPUTE_DTYPES[dtype])
     if dtype in NARROW:
-        return tl.tensor(Value(floats.round_to(number.astype(np.float32), NARROW[dtype]), dtype), dtype)
-    return tl.tensor(Value(number.astype(COMPUTE_DTYPES[dtype]), dtype), dtype)
+        return tl.tensor(Value(floats.round_to(number, NARROW[dtype]), dtype), dtype)
+    return tl.tensor(Value(number, dtype), dtype)
 
 
 def _type_of(tensor: Any) -> Any:
@@ -136,7 +136,13 @@ def _pointer(address: int, type: Any) -> Any:
 
 
 def _scalar(number: Any, dtype: Any) -> Any:
-    return tl.tensor(Value(np.array([number], COMPUTE_DTYPES[dtype]), dtype), dtype)
+    return tl.tensor(Value(_converted(np.array([number]), COMPUTE_DTYPES[dtype]), dtype), dtype)
+
+
+def _converted(number: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A number as a type holds it, without a warning: what is too large for a float is infinite."""
+    with np.errstate(all="ignore"):
+        return number.astype(dtype)
 
 
 def _wide(number: int) -> Any:

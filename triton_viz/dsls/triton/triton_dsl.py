@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import triton
 from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.interpreter import InterpretedFunction
@@ -19,6 +20,8 @@ from triton_viz.dsls.triton import calls, gpu_standins, grid_launch, lane_machin
 from triton_viz.dsls.triton.control_flow import lane_loops
 from triton_viz.dsls.triton.ops.adapters import compute
 from triton_viz.dsls.triton.ops.lane_builder import LaneBuilder
+from triton_viz.dsls.triton.ops.types import compute_dtype
+from triton_viz.executor.value import Value
 
 if TYPE_CHECKING:
     from triton_viz.core.client import Client
@@ -58,6 +61,12 @@ def _analyze(call: Call, grid: Program, tensors: Sequence[TensorInfo], decide: b
     return analyze(call, grid, tensors, decide)
 
 
+def _zeros(pointers: Value, *_: Any, **__: Any) -> Value:
+    dtype = pointers.dtype.element_ty
+    zero = np.zeros((1,) * (1 + len(pointers.shape)), compute_dtype(dtype))
+    return Value(np.broadcast_to(zero, (1, *pointers.shape)), dtype)
+
+
 def _compile(call: Call, target: str) -> Any:
     from triton_viz.dsls.triton.compiler.compile import compile_launch
 
@@ -77,6 +86,7 @@ TRITON = DSL(
     analyze=_analyze,
     bind=wrappers.bind_launch,
     compile=_compile,
+    zeros=_zeros,
     environment=gpu_standins.standing_in,
     is_running=lane_machine.is_running,
     kernel_classes=(JITFunction, InterpretedFunction, Autotuner, Heuristics),

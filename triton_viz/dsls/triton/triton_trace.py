@@ -19,7 +19,7 @@ from triton_viz.errors import UnsupportedError
 
 
 class TritonTrace(KernelInterface):
-    """A Triton kernel that leaves a `Launch` each time it runs."""
+    """A Triton kernel that appends a `Launch` each time it runs."""
 
     def __init__(self, kernel: Any, clients: Sequence[Client]):
         if isinstance(kernel, TritonTrace):  # several traces: all of their clients
@@ -62,7 +62,7 @@ class TritonTrace(KernelInterface):
             return compile_launch(self.jit_fn, self._unwrapped.resolve(args, kwargs, grid), cfg.target)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Called by another kernel, this is a plain device function: `run()` is for grids."""
+        """Inside another kernel, call it as a device function; a launch is `kernel[grid](...)`."""
         if not lane_machine.is_running():
             name = self.fn.__name__
             raise UnsupportedError(f"kernel {name} was called without a grid: write {name}[grid](...)")

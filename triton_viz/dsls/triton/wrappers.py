@@ -1,7 +1,7 @@
 """Wrappers of a kernel: autotuning and heuristics; and the binding of a launch's arguments.
 
 Triton times the configs of an autotuned kernel on the GPU. Here nothing can be timed, so the first config
-that its own pruning leaves is taken, and that is said once per kernel: a warning of the logger "triton_viz"
+that its own pruning leaves is taken, and logged once per kernel: a warning of the logger "triton_viz"
 (`logging.getLogger("triton_viz").setLevel(logging.ERROR)` silences it). A config that Triton has timed
 before is used as it is.
 """
@@ -52,7 +52,7 @@ class Unwrapped:
 
     def resolve(self, args: Sequence[Any], kwargs: Mapping[str, Any], grid: Any = None) -> TritonCall:
         """Decide what the wrappers decide for this launch, and run their hooks, as Triton does before it."""
-        # Triton hands these on by name like any argument, so a heuristic or a hook may look at them.
+        # Triton passes these on by name like any argument, so a heuristic or a hook may read them.
         named = {"grid": grid, "warmup": False, **kwargs}
         for wrapper in self.wrappers:
             decide = _tune if isinstance(wrapper, Autotuner) else _follow_heuristics

@@ -1,4 +1,4 @@
-"""Compile a launch for a GPU that need not be there, to look at what the compiler made of it."""
+"""Compile a launch for a GPU that need not be present, to inspect the result."""
 
 import dataclasses
 import functools
@@ -33,19 +33,20 @@ class Compiled:
     target: str
     """The target, such as cuda:90."""
     asm: Mapping[str, str]
-    """The kernel in each language on the way: ttir, ttgir, llir, and ptx or amdgcn."""
+    """The kernel in each of the compiler's languages: ttir, ttgir, llir, and ptx or amdgcn."""
     shared: int
     """Bytes of shared memory a program takes."""
     registers: int | None
     """Registers a thread takes; None where Triton's tools do not say."""
     spills: int | None
-    """Bytes of memory a thread takes for what did not fit into registers."""
+    """Bytes of memory a thread takes for spilled registers."""
 
 
 def compile_launch(kernel: Any, call: Call, target: str) -> Compiled:
     """Compile a kernel for the arguments and options of a launch, as Triton would before running it.
 
-    A KernelError says why the compiler refused, an UnsupportedError what about the launch or target is wrong.
+    Raises a KernelError if the compiler refuses the kernel, and an UnsupportedError if the launch cannot be
+    sent to it or the target is unknown.
     """
     name = call.fn.__name__
     goal = parse_target(target)
@@ -76,7 +77,7 @@ def parse_target(text: str) -> GPUTarget:
     """A target from its name: a backend and an architecture, such as cuda:90 or hip:gfx942."""
     backend, _, arch = text.partition(":")
     number = int(arch) if arch.isdecimal() else arch
-    # AMD's gaming cards run 32 threads in step, its others 64.
+    # A wavefront of AMD's RDNA GPUs has 32 threads, one of its CDNA GPUs 64.
     warp = 64 if backend == "hip" and not arch.startswith(("gfx10", "gfx11", "gfx12")) else 32
     target = GPUTarget(backend, number, warp)
     fits = isinstance(number, int) if backend == "cuda" else arch.startswith("gfx")

@@ -1,4 +1,4 @@
-"""Triton's compiler in a process of its own: what it is sent, and what it sends back.
+"""Triton's compiler in a process of its own: the job and the answer.
 
 It is another process because the compiler refuses to work where TRITON_INTERPRET=1 was set when Triton was
 imported, because kernels that are being traced have the language changed around them, and because a failed
@@ -67,7 +67,7 @@ class _Sender:
     def pack(self, value: Any, what: str) -> bytes:
         file = io.BytesIO()
         pickler = pickle.Pickler(file)
-        pickler.persistent_id = self._reference  # pickle's way to be asked
+        pickler.persistent_id = self._reference  # pickle calls it for each object
         try:
             pickler.dump(value)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -111,7 +111,7 @@ def _description(fn: FunctionType, kernel: Any, sender: _Sender) -> dict[str, An
     source = textwrap.dedent("".join(lines))
     names = _free_names(source, fn)
     scope = {name: value for name, value in _scope(fn).items() if name in names}
-    said = kernel.kwargs if isinstance(getattr(kernel, "kwargs", None), dict) else vars(kernel)
+    options = kernel.kwargs if isinstance(getattr(kernel, "kwargs", None), dict) else vars(kernel)
     return {
         "lines": lines,
         "source": source,
@@ -119,7 +119,7 @@ def _description(fn: FunctionType, kernel: Any, sender: _Sender) -> dict[str, An
         "file": fn.__code__.co_filename,
         "module": fn.__module__,
         "qualname": fn.__qualname__,
-        "options": {name: said.get(name) for name in ("debug", "noinline")},
+        "options": {name: options.get(name) for name in ("debug", "noinline")},
         "defaults": sender.pack((fn.__defaults__, fn.__kwdefaults__), f"a default of {fn.__name__}"),
         "scope": {n: sender.pack(v, f"{n!r}, which {fn.__name__} uses,") for n, v in scope.items()},
     }
@@ -155,7 +155,7 @@ class _Receiver:
 
     def unpack(self, data: bytes) -> Any:
         unpickler = pickle.Unpickler(io.BytesIO(data))
-        unpickler.persistent_load = self._find  # pickle's way to be asked
+        unpickler.persistent_load = self._find  # pickle calls it for each object
         return unpickler.load()
 
     def _find(self, reference: tuple[str, ...]) -> Any:
@@ -170,28 +170,30 @@ class _Receiver:
         return self._made[name]
 
     def _make(self, kind: str, name: str) -> None:
-        told = self._functions[name]
-        scope: dict[str, Any] = {"__name__": told["module"]}
-        definition = ast.increment_lineno(_definition(told["source"]), told["first_line"] - 1)
+        description = self._functions[name]
+        scope: dict[str, Any] = {"__name__": description["module"]}
+        definition = ast.increment_lineno(_definition(description["source"]), description["first_line"] - 1)
         module = ast.Module([definition], [])
-        # As strings, so that what an annotation names need not be here.
-        exec(compile(module, told["file"], "exec", __future__.annotations.compiler_flag), scope)
+        # Annotations stay strings, so that the names in them need not be defined.
+        exec(compile(module, description["file"], "exec", __future__.annotations.compiler_flag), scope)
         fn = scope[definition.name]
-        fn.__qualname__ = told["qualname"]
-        made: Any = JITFunction(fn, **told["options"]) if kind == "kernel" else triton.constexpr_function(fn)
+        fn.__qualname__ = description["qualname"]
+        made: Any = (
+            JITFunction(fn, **description["options"]) if kind == "kernel" else triton.constexpr_function(fn)
+        )
         self._made[name] = made  # before its globals: it may be among them
-        fn.__defaults__, fn.__kwdefaults__ = self.unpack(told["defaults"])
-        scope.update({n: self.unpack(value) for n, value in told["scope"].items()})
+        fn.__defaults__, fn.__kwdefaults__ = self.unpack(description["defaults"])
+        scope.update({n: self.unpack(value) for n, value in description["scope"].items()})
 
 
 def main(request: str, answer: str) -> None:
     """Do the job in one file, and write the result, or the error, to the other."""
-    told = pickle.loads(Path(request).read_bytes())
-    for file, lines in told["files"].items():
+    job = pickle.loads(Path(request).read_bytes())
+    for file, lines in job["files"].items():
         linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
     try:
-        result = {"compiled": compile_for(**_Receiver(told["functions"]).unpack(told["body"]))}
-    except Exception as error:  # noqa: BLE001 - whatever a compiler raises, for who asked
+        result = {"compiled": compile_for(**_Receiver(job["functions"]).unpack(job["body"]))}
+    except Exception as error:  # noqa: BLE001 - whatever a compiler raises goes to the parent
         result = {"error": f"{type(error).__name__}: {error}"}
     Path(answer).write_bytes(pickle.dumps(result))
 
@@ -231,8 +233,8 @@ def _of_cubin(binary: bytes) -> dict[str, int | None]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(binary)
         file.flush()
-        told = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True).stdout
-    return {"registers": _number(r"REG:(\d+)", told), "spills": _number(r"STACK:(\d+)", told)}
+        usage = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True).stdout
+    return {"registers": _number(r"REG:(\d+)", usage), "spills": _number(r"STACK:(\d+)", usage)}
 
 
 def _of_amdgcn(texts: dict[str, str]) -> dict[str, int | None]:

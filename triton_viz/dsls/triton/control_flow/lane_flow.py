@@ -1,10 +1,10 @@
 """Flow: control flow of a running kernel, for all lanes at once. Rewritten kernels call it (`rewrite.py`).
 
-Where lanes disagree, both ways are run, one after the other, each with only its lanes *active*; assignments
-keep the old value of the lanes that are not. `regions` is the stack of who waits: an entry for each `if` that
-split, whose lanes go on when it ends, and two for each loop (`loops.py`). A lane that returns or breaks is
-taken out of the entries that it will not come back to. An entry is None for all lanes, and two entries that
-are the same object hold the same lanes: that is how the code below sees, without looking, that all agree.
+Where lanes disagree, both branches are run, one after the other, each with only its lanes *active*;
+assignments keep the old value of the lanes that are not. `regions` is the stack of waiting lanes: an entry
+for each `if` that split, whose lanes go on when it ends, and two for each loop (`lane_loops.py`). A lane that
+returns or breaks is taken out of the entries that it will not come back to. An entry is None for all lanes,
+and two entries that are the same object hold the same lanes: comparing objects shows that all agree.
 """
 
 import inspect
@@ -86,8 +86,8 @@ class Flow:
         self.loop_iteration: list[Callable[[int, int], Any]] = []
         self.after_loop: list[Callable[[int], Any]] = []
         self.waits = self.writes = 0
-        self.others_may_help = False  # whether a program that waits may be put off until others have run
-        self.ended: Mask = None  # who was active when a run ended, perhaps by an error
+        self.others_may_help = False  # whether a program that waits is run again after the others
+        self.ended: Mask = None  # the active lanes when a run ended, perhaps by an error
         self._calls: dict[int, tuple[Callable, Any]] = {}  # by id: a kernel's hash is that of its source
         self._members: dict[str, Any] = {}
         self._reset()
@@ -125,7 +125,7 @@ class Flow:
         """Memory was changed: by a store, or by an atomic that did not just put back what was there."""
         self.writes += 1
 
-    # --- who is active ---
+    # --- active lanes ---
 
     def set_active(self, active: Mask) -> None:
         """Make these lanes the active ones."""
@@ -181,14 +181,14 @@ class Flow:
         self.set_active(self.regions.pop())
 
     def other(self, split: "bool | Split") -> bool:
-        """Between the two sides of `a if c else b`: whether b is wanted. Its lanes are active now."""
+        """Between the two sides of `a if c else b`: whether b is evaluated. Its lanes are active then."""
         if isinstance(split, Split):
             self.set_active(split.rest)
             return True
         return not split
 
     def chosen(self, split: "bool | Split", a: Any, b: Any) -> Any:
-        """`a if c else b`, with the sides that were wanted."""
+        """`a if c else b`, with the sides that were evaluated."""
         if not isinstance(split, Split):
             return a if split else b
         self.join()
@@ -198,11 +198,11 @@ class Flow:
         """Return from the call. True if no lane is left in it: then `result()` is what it returns."""
         frame = self.frame
         active = self.lanes.active
-        everyone = len(self.regions) == frame.base or active is self.regions[frame.base]
+        all_return = len(self.regions) == frame.base or active is self.regions[frame.base]
         self.finish(value)
-        if not everyone:
+        if not all_return:
             self.leave(frame.base)
-        return everyone
+        return all_return
 
     def finish(self, *value: Any) -> Any:
         """The end of a call: what its lanes have returned, the active ones `value`."""

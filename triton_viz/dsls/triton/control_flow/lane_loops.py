@@ -1,4 +1,4 @@
-"""Loops over lanes: each lane runs as many iterations as it wants, all of them the same one at a time."""
+"""Loops over lanes: each lane has its own number of iterations, and all run the same iteration at a time."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from triton_viz.dsls.triton.control_flow.lane_flow import Flow
 
 SPINS_ALONE = 100_000
-"""A single program that has read this often what no program writes will wait for ever."""
+"""After so many iterations in which nothing was written, a single program is taken to wait for ever."""
 SPINS_TOGETHER = 1_000
-"""Lanes that have waited this often may be waiting for each other."""
+"""After so many iterations in which nothing was written, lanes may be waiting for each other."""
 
 _CONDITION = getattr(tl, "condition", None)  # Triton 3.7 has none
 
 
 class LaneRange:
-    """`range` with tensors among its bounds: where it starts, and how long it is, is each lane's own."""
+    """`range` with tensors among its bounds: each lane has its own start and number of iterations."""
 
     def __init__(self, flow: "Flow", start: Any, stop: Any, step: Any):
         self.flow = flow
@@ -33,7 +33,7 @@ class LaneRange:
         first, last, by = numbers
         active = flow.lanes.active
         if active is not None and len(by) > 1:
-            by = np.where(active, by, 1)  # who is not active may hold anything
+            by = np.where(active, by, 1)  # lanes that are not active may hold anything
         if not by.all():
             raise ValueError("a range's step must not be zero")
         self.start, self.step = first, by
@@ -41,10 +41,10 @@ class LaneRange:
         if len(counts) > 1 and active is not None:
             counts = np.where(active, counts, 0)
         self.length = int(counts.max())
-        """The most iterations that any lane wants."""
+        """The most iterations of any lane."""
         wanted = counts if active is None or len(counts) == 1 else counts[active]
         self.counts = None if (wanted == self.length).all() else counts
-        """How many each lane wants, if they differ."""
+        """The iterations of each lane, if they differ."""
 
     def _bound(self, bound: Any) -> tuple[Any, np.ndarray]:
         """A bound's type, and its number in each lane."""
@@ -75,7 +75,7 @@ class LaneRange:
 class Loop:
     """A loop that is running. Its lanes are an entry of the flow's `regions`, so that leaving changes it.
 
-    `regions[at - 1]` is who comes out at the end, `regions[at]` who is still inside.
+    `regions[at - 1]` has the lanes that come out at the end, `regions[at]` those still inside.
     """
 
     __slots__ = ("at", "began_waits", "broke", "flow", "index", "items", "line", "spins", "writes")
@@ -162,7 +162,7 @@ class Loop:
         return True
 
     def _may_wait(self) -> None:
-        """An atomic or a volatile load ran in this loop, which goes on: look whether that is a wait."""
+        """Find out whether programs wait in this loop, in which an atomic or a volatile load ran."""
         flow = self.flow
         where = f"the loop in line {self.line}"
         if flow.regions[self.at] is not flow.regions[self.at - 1]:
@@ -203,7 +203,7 @@ class Loop:
         return False
 
     def end(self) -> None:
-        """Let all go on that came in, but for those that have returned."""
+        """Activate the lanes that entered the loop, except those that have returned."""
         flow = self.flow
         flow.loops.pop()
         entered = flow.regions[self.at - 1]

@@ -1,7 +1,7 @@
-"""Rewriting: a kernel's Python, compiled anew so that its control flow works on lanes.
+"""Rewriting: a kernel's Python is compiled again so that its control flow works on lanes.
 
-Calls, assignments, branches and loops become calls of a `Flow` (`flow.py`), which the new function finds as
-the global `__flow`. Everything else stays as it was written: file name, lines, columns, names, closures.
+Calls, assignments, branches and loops become calls of a `Flow` (`lane_flow.py`), which the new function has
+as the global `__flow`. Everything else stays as it was written: file name, lines, columns, names, closures.
 
     if c:                __1 = __flow.test(c)                    True, False, or a Split: some lanes
         x = f(y)         if __1:
@@ -46,7 +46,6 @@ Source = tuple[list[str], int]
 _COMPILED: dict[tuple[CodeType, str, type], tuple[CodeType, frozenset[str]]] = {}
 
 
-# These look at the frame that calls them.
 def rewritten(
     fn: Callable, flow: Any, source: Source | None = None, rewriter: "type[Rewriter] | None" = None
 ) -> Callable:
@@ -66,7 +65,7 @@ def rewritten(
     theirs = fn.__globals__
     scope = {name: theirs[name] for name in names if name in theirs}
     if "value" not in names:
-        # constexpr(2) * tensor would be a constexpr that holds a tensor: the plain number is what is meant.
+        # constexpr(2) * tensor would be a constexpr that holds a tensor, so the plain number is used.
         for name, value in scope.items():
             if isinstance(value, tl.constexpr):
                 scope[name] = value.value
@@ -161,7 +160,7 @@ class Rewriter(ExpressionRewriter):
                 ast.copy_location(one, statement)
             result += new
             if isinstance(statement, ENDS):
-                break  # lanes that have left may pass here, but there is nothing for them to do
+                break  # the rest of the block is never executed
             rest = statements[number + 1 :]
             if rest and may_leave(statement):
                 alive = ast.Attribute(name_node(FLOW), "alive", ast.Load())

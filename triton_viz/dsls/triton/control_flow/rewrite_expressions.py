@@ -38,7 +38,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return call_flow("merge", value, name_node(name))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A name; one that may have no value yet is looked at first."""
+        """A name; if it may have no value yet, that is checked first."""
         unsure = isinstance(node.ctx, ast.Load) and node.id in self.locals and node.id not in self.defined
         if not unsure or self.plain:
             return node
@@ -74,12 +74,12 @@ class ExpressionRewriter(ast.NodeTransformer):
         return isinstance(node, ast.Name) and node.id not in self.locals and not self.plain
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """`and`, `or`: short of evaluating all only where Python's values decide."""
+        """`and`, `or`: the right side is not evaluated only if a Python value on the left decides."""
         if self.plain:
             return self.generic_visit(node)  # type: ignore[return-value]
         kind = "and" if isinstance(node.op, ast.And) else "or"
         result = self.visit(node.values[0])
-        # What follows the first may not run: what it assigns is not surely there.
+        # What follows the first may not run, so its assignments may not happen.
         before = set(self.defined)
         rest = [self.visit(value) for value in node.values[1:]]
         self.defined = before
@@ -115,7 +115,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return ast.copy_location(result, node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        """`a if c else b`: each side is evaluated for the lanes that want it."""
+        """`a if c else b`: each side is evaluated for the lanes that take it."""
         if self.plain:
             return self.generic_visit(node)  # type: ignore[return-value]
         split = self.temporary()

@@ -18,7 +18,7 @@ def within(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def may_leave(node: ast.AST) -> bool:
-    """Whether a lane may go elsewhere than to the next statement: by return, or out of a loop around."""
+    """Whether a lane may leave by a return, or by a break or continue of an enclosing loop."""
     if isinstance(node, ast.Return | ast.Break | ast.Continue):
         return True
     if isinstance(node, _SCOPES):
@@ -30,7 +30,7 @@ def may_leave(node: ast.AST) -> bool:
 
 
 def ends(statements: list[ast.stmt]) -> bool:
-    """Whether nothing goes on after these."""
+    """Whether no statement after these is reached."""
     return bool(statements) and isinstance(statements[-1], ENDS)
 
 

@@ -14,7 +14,7 @@ from triton_viz.dsls.triton.ops.types import ADDRESS, ATOMIC, memory_dtype, narr
 from triton_viz.executor import atomics
 from triton_viz.executor.address_origin import Origin, joined
 from triton_viz.executor.affine import Affine, Box
-from triton_viz.executor.lanes import RunOneByOne
+from triton_viz.executor.lanes import RunOneByOne, of_active
 from triton_viz.executor.memory import Mask, Memory, effective
 from triton_viz.executor.value import Value
 from triton_viz.numerics import floats
@@ -104,21 +104,25 @@ class AccessOps:
     on_write: Callable[[], None]
     bytes_per_lane: int
     """The size of the largest block that was loaded: what chunks are measured by."""
-    _given: tuple[Mask] | None = None
+    _mask_override: tuple[Mask] | None = None
     """The mask that the next access has in place of its own."""
 
     @contextlib.contextmanager
     def masked_by(self, mask: Mask) -> Iterator[None]:
         """While inside, the access has this mask, active lanes included."""
-        self._given = (mask,)
+        self._mask_override = (mask,)
         try:
             yield
         finally:
-            self._given = None
+            self._mask_override = None
 
     def _kept(self, mask: Value | None, shape: tuple[int, ...]) -> Mask:
         """Which elements an access touches."""
-        return effective(mask, self.lanes.active, shape) if self._given is None else self._given[0]
+        return (
+            effective(mask, self.lanes.active, shape)
+            if self._mask_override is None
+            else self._mask_override[0]
+        )
 
     # --- loads and stores ---
 
@@ -186,12 +190,12 @@ class AccessOps:
     def create_atomic_rmw(
         self, op: Any, pointers: Value, values: Value, mask: Value | None, *order: Any
     ) -> Value:
-        """Read, change and write in one step; the result is what was there before."""
+        """Read, change and write in one step; the result is the value before."""
         return self._atomic(str(op).rsplit(".", 1)[-1], pointers, (values,), mask)
 
     @recorded_as(Atomic, adapters.compare_and_swap)
     def create_atomic_cas(self, pointers: Value, expected: Value, values: Value, *order: Any) -> Value:
-        """Write where what is there is what was expected; the result is what was there before."""
+        """Write where memory holds the expected value; the result is the value before."""
         return self._atomic("CAS", pointers, (expected, values), None)
 
     @not_recorded
@@ -208,7 +212,7 @@ class AccessOps:
     def create_atomic_poll(
         self, pointers: Value, expected: Value, timeout: Value | None, *order: Any
     ) -> Value:
-        """Wait for a value. Lanes cannot wait for each other: then it is one by one."""
+        """Wait for a value. Lanes cannot wait for each other: if one has to, programs run one by one."""
         found = self.create_masked_load(pointers, None, None, None, True)
         matched = found.data == expected.data
         if not matched.all():
@@ -230,21 +234,21 @@ class AccessOps:
         kept = np.broadcast_to(
             True if keep is None else keep.data() if isinstance(keep, Box) else keep, whole
         )
-        kind = memory_dtype(dtype)
+        np_dtype = memory_dtype(dtype)
         addresses = np.broadcast_to(pointers.data, whole)[kept]
         given = tuple(np.broadcast_to(x.data, whole)[kept] for x in operands)
-        self.memory.check(addresses, kind.itemsize, kept, pointers.origin)
+        self.memory.check(addresses, np_dtype.itemsize, kept, pointers.origin)
         result = np.zeros(whole, operands[-1].data.dtype)
         if addresses.size:
             narrow = narrow_name(dtype)
 
             def read(at: np.ndarray) -> np.ndarray:
-                found = self.memory.gather(at, kind)
+                found = self.memory.gather(at, np_dtype)
                 return floats.decode(found, narrow) if narrow else found
 
             def write(at: np.ndarray, new: np.ndarray) -> None:
-                bits = floats.pack(new, narrow) if narrow else new.astype(kind, copy=False)
-                if (bits != self.memory.gather(at, kind)).any():  # or it only looked
+                bits = floats.pack(new, narrow) if narrow else new.astype(np_dtype, copy=False)
+                if (bits != self.memory.gather(at, np_dtype)).any():  # else nothing was changed
                     self.on_write()
                     self.memory.scatter(at, bits, self.log)
 
@@ -265,12 +269,16 @@ class AccessOps:
         padding: Any = None,
     ) -> Descriptor:
         """A descriptor made in a kernel or on the host."""
-        if (base.data % 16).any():
+
+        def own(value: Value) -> np.ndarray:
+            return of_active(value.data, self.lanes)  # other lanes may hold anything
+
+        if (own(base) % 16).any():
             raise ValueError("a tensor descriptor's base must be aligned to 16 bytes")
         size = width(base.dtype)
-        if any(((stride.data * size) % 16).any() for stride in strides[:-1]):
+        if any(((own(stride) * size) % 16).any() for stride in strides[:-1]):
             raise ValueError("a tensor descriptor's strides must be multiples of 16 bytes")
-        if (strides[-1].data != 1).any():
+        if (own(strides[-1]) != 1).any():
             raise ValueError("a tensor descriptor's last axis must be contiguous")
         return Descriptor(base, shape, strides, block, padding)
 
@@ -297,17 +305,17 @@ class AccessOps:
 
     @not_recorded
     def create_descriptor_reduce(
-        self, kind: Any, descriptor: Descriptor, value: Value, offsets: list[Value]
+        self, op: Any, descriptor: Descriptor, value: Value, offsets: list[Value]
     ) -> None:
         """An atomic on each element of a block."""
         pointers, mask = descriptor.pointers(offsets)
-        self.create_atomic_rmw(kind, pointers, value, mask)
+        self.create_atomic_rmw(op, pointers, value, mask)
 
     @not_recorded
     def create_descriptor_gather(
         self, descriptor: Descriptor, rows: Value, column: Value, type: Any, *policy: Any
     ) -> Value:
-        """Rows picked by number, from one column on."""
+        """The rows with these indices, from one column on."""
         pointers, mask = self._rows(descriptor, rows, column)
         return self.create_masked_load(pointers, mask, None, None, False)
 
@@ -315,7 +323,7 @@ class AccessOps:
     def create_descriptor_scatter(
         self, descriptor: Descriptor, value: Value, rows: Value, column: Value
     ) -> None:
-        """Rows written by number, from one column on."""
+        """Write the rows with these indices, from one column on."""
         pointers, mask = self._rows(descriptor, rows, column)
         self.create_masked_store(pointers, value, mask)
 

@@ -12,7 +12,7 @@ from triton_viz.dsls.triton.ops.op_traits import origin_rule
 from triton_viz.dsls.triton.ops.types import COMPUTE_DTYPES, NARROW, compute_dtype
 from triton_viz.executor.affine import Affine
 from triton_viz.executor.value import Value
-from triton_viz.numerics import libdevice
+from triton_viz.numerics import libdevice, rounding
 
 
 class ArithmeticOps:
@@ -21,27 +21,27 @@ class ArithmeticOps:
     ORIGIN_RULE = "elementwise"
 
     def create_add(self, a: Value, b: Value) -> Value:
-        """Of integers."""
+        """The sum of integers."""
         if a.shape and (x := a.affine) is not None and (y := b.affine) is not None:
-            return _whole(x.add(y), a, b, np.add)
+            return _affine_result(x.add(y), a, b, np.add)
         return _binary(a, b, np.add)
 
     def create_sub(self, a: Value, b: Value) -> Value:
-        """Of integers."""
+        """The difference of integers."""
         if a.shape and (x := a.affine) is not None and (y := b.affine) is not None:
-            return _whole(x.add(y.negate()), a, b, np.subtract)
+            return _affine_result(x.add(y.negate()), a, b, np.subtract)
         return _binary(a, b, np.subtract)
 
     def create_mul(self, a: Value, b: Value) -> Value:
-        """Of integers."""
+        """The product of integers."""
         if a.shape and (x := a.affine) is not None and (y := b.affine) is not None:
             product = x.multiply(y)
             if product is not None:
-                return _whole(product, a, b, np.multiply)
+                return _affine_result(product, a, b, np.multiply)
         return _binary(a, b, np.multiply)
 
     def create_srem(self, a: Value, b: Value) -> Value:
-        """The rest of a division toward zero: it has the dividend's sign."""
+        """The remainder of a division toward zero: it has the dividend's sign."""
         if a.shape and (x := a.affine) is not None and (y := b.affine) is not None:
             by = int(y.base[0]) if y.constant and len(y.base) == 1 else 0
             if by > 0:
@@ -53,81 +53,83 @@ class ArithmeticOps:
     create_urem = create_srem
 
     def create_sdiv(self, a: Value, b: Value) -> Value:
-        """Toward zero."""
+        """The quotient of integers, rounded toward zero."""
         x, y = a.data, _no_zero(b).data
         if x.dtype.kind == "u":
             return Value(x // y, a.dtype.scalar)
         quotient = x // y
-        # Down was right unless there is a rest and the signs differ.
+        # Rounding down is right unless there is a remainder and the signs differ.
         return Value(quotient + ((quotient * y != x) & ((x < 0) != (y < 0))).astype(x.dtype), a.dtype.scalar)
 
     create_udiv = create_sdiv
     create_idiv = create_sdiv
 
     def create_and(self, a: Value, b: Value) -> Value:
-        """Bit by bit; of masks, where both are true."""
+        """Bitwise and; of masks, where both are true."""
         if a.box is not None and b.box is not None:
             return Value(None, a.dtype, box=a.box.intersect(b.box))
         return _binary(a, b, np.bitwise_and)
 
     def create_or(self, a: Value, b: Value) -> Value:
-        """Bit by bit; of masks, where one is true."""
+        """Bitwise or; of masks, where one is true."""
         for one in (a, b):
             if one.box is not None and one.box.full:
                 return one
         return _binary(a, b, np.bitwise_or)
 
     def create_xor(self, a: Value, b: Value) -> Value:
-        """Bit by bit."""
+        """Bitwise exclusive or."""
         return _binary(a, b, np.bitwise_xor)
 
     def create_lshr(self, a: Value, b: Value) -> Value:
-        """To the right, with zeros moving in."""
+        """A logical shift to the right, which fills with zeros."""
         data = a.data
         unsigned = data.view(f"u{data.dtype.itemsize}") if data.dtype.kind == "i" else data
         shifted = np.right_shift(unsigned, b.data.astype(unsigned.dtype))
         return Value(shifted.view(data.dtype), a.dtype.scalar)
 
     def create_ashr(self, a: Value, b: Value) -> Value:
-        """To the right, with copies of the sign moving in."""
+        """An arithmetic shift to the right, which fills with the sign bit."""
         data = a.data
         signed = data.view(f"i{data.dtype.itemsize}") if data.dtype.kind == "u" else data
         return Value(np.right_shift(signed, b.data.astype(signed.dtype)).view(data.dtype), a.dtype.scalar)
 
     def create_umulhi(self, a: Value, b: Value) -> Value:
         """The upper half of the product of two unsigned numbers."""
-        x, y, kind = a.data, b.data, a.data.dtype
-        bits = kind.itemsize * 8
+        x, y, np_dtype = a.data, b.data, a.data.dtype
+        bits = np_dtype.itemsize * 8
         if bits == 64:
             return Value(
-                libdevice.elementwise("__nv_umul64hi", x.view("u8"), y.view("u8")).view(kind), a.dtype
+                libdevice.elementwise("__nv_umul64hi", x.view("u8"), y.view("u8")).view(np_dtype), a.dtype
             )
-        narrow, wide = f"u{kind.itemsize}", f"u{kind.itemsize * 2}"
+        narrow, wide = f"u{np_dtype.itemsize}", f"u{np_dtype.itemsize * 2}"
         product = x.view(narrow).astype(wide) * y.view(narrow).astype(wide)
-        return Value((product >> np.array(bits, wide)).astype(narrow).view(kind), a.dtype)
+        return Value((product >> np.array(bits, wide)).astype(narrow).view(np_dtype), a.dtype)
 
     def create_fneg(self, a: Value) -> Value:
-        """The other sign."""
+        """The negative of a float."""
         return Value(-a.data, a.dtype)
 
     def create_fma(self, x: Value, y: Value, z: Value) -> Value:
         """x * y + z, rounded once."""
-        dtype, kind = z.dtype.scalar, z.data.dtype
+        dtype, np_dtype = z.dtype.scalar, z.data.dtype
         arrays = np.broadcast_arrays(x.data, y.data, z.data)
-        exact = compat.FMA.get(kind)
-        if dtype not in NARROW and exact is not None:
+        exact = compat.FMA.get(np_dtype)
+        if dtype in NARROW:
+            return rounded(rounding.multiply_add_to_odd(*arrays), dtype)
+        if exact is not None:
             return Value(exact(*(np.ascontiguousarray(a) for a in arrays)), dtype)
-        a, b, c = (array.astype(np.float64) for array in arrays)
-        return rounded((a * b + c).astype(kind), dtype)
+        a, b, c = (array.astype(np.float64) for array in arrays)  # float16, of which this is exact
+        return Value((a * b + c).astype(np_dtype), dtype)
 
     def create_clampf(self, x: Value, low: Value, high: Value, propagate_nan: Any) -> Value:
-        """Between two limits."""
+        """A float clamped between two limits."""
         if "NONE" in str(propagate_nan):
             return Value(np.fmin(np.fmax(x.data, low.data), high.data), x.dtype)
         return Value(np.minimum(np.maximum(x.data, low.data), high.data), x.dtype)
 
     def create_fabs(self, a: Value) -> Value:
-        """Without its sign."""
+        """The absolute value of a float."""
         return Value(np.abs(a.data), a.dtype)
 
     def create_rsqrt(self, a: Value) -> Value:
@@ -143,11 +145,11 @@ class ArithmeticOps:
         return rounded(result.astype(compute_dtype(type.scalar), copy=False), type.scalar)
 
 
-def _whole(form: Affine, a: Value, b: Value, function: np.ufunc) -> Value:
+def _affine_result(form: Affine, a: Value, b: Value, function: np.ufunc) -> Value:
     """A result that is affine, unless a number is too large for its type and wraps around."""
-    kind = COMPUTE_DTYPES[a.dtype.scalar]
-    if fits(form, kind):
-        return Value(None, a.dtype, affine=form, np_dtype=kind)
+    np_dtype = COMPUTE_DTYPES[a.dtype.scalar]
+    if fits(form, np_dtype):
+        return Value(None, a.dtype, affine=form, np_dtype=np_dtype)
     return _binary(a, b, function)
 
 
@@ -166,9 +168,9 @@ def _binary(a: Value, b: Value, function: Callable[..., np.ndarray]) -> Value:
         # Triton's int1 is a number of one bit.
         function = np.bitwise_and if function is np.multiply else np.bitwise_xor
     result = function(x, y)
-    kind = compute_dtype(dtype)
-    if result.dtype != kind:
-        result = result.astype(kind)
+    np_dtype = compute_dtype(dtype)
+    if result.dtype != np_dtype:
+        result = result.astype(np_dtype)
     return rounded(result, dtype)
 
 

@@ -1,4 +1,4 @@
-"""Ops from one type to another: numbers, bits and addresses."""
+"""Casts between types: of numbers, of bits and of addresses; and pointer arithmetic."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ class CastOps:
     ORIGIN_RULE = "elementwise"
 
     def create_int_cast(self, arg: Value, type: Any, is_signed: bool) -> Value:
-        """Between types of integers; what does not fit wraps around."""
+        """A cast between integer types; a number that does not fit wraps around."""
         dtype = type.scalar
-        kind = COMPUTE_DTYPES[dtype]
-        if arg.affine is not None and fits(arg.affine, kind):
-            return Value(None, dtype, affine=arg.affine, np_dtype=kind)
-        return Value(arg.data.astype(kind), dtype)
+        np_dtype = COMPUTE_DTYPES[dtype]
+        if arg.affine is not None and fits(arg.affine, np_dtype):
+            return Value(None, dtype, affine=arg.affine, np_dtype=np_dtype)
+        return Value(arg.data.astype(np_dtype), dtype)
 
     def create_si_to_fp(self, arg: Value, type: Any) -> Value:
         """Integers to floats."""
@@ -37,7 +37,7 @@ class CastOps:
     create_fp_to_ui = create_fp_to_si
 
     def create_fp_to_fp(self, arg: Value, type: Any, rounding: Any = None) -> Value:
-        """Between floats; to nearest even unless it is asked for rounding toward zero."""
+        """A cast between floats, rounded to nearest even or, if the kernel asks for it, toward zero."""
         dtype = type.scalar
         toward_zero = rounding is not None and "RTZ" in str(rounding)
         data = arg.data
@@ -69,14 +69,14 @@ class CastOps:
 
     def create_ptr_to_int(self, arg: Value, type: Any) -> Value:
         """An address as a number."""
-        kind = COMPUTE_DTYPES[type.scalar]
-        if arg.affine is not None and fits(arg.affine, kind):
-            return Value(None, type.scalar, affine=arg.affine, np_dtype=kind)
-        return Value(arg.data.astype(kind), type.scalar)
+        np_dtype = COMPUTE_DTYPES[type.scalar]
+        if arg.affine is not None and fits(arg.affine, np_dtype):
+            return Value(None, type.scalar, affine=arg.affine, np_dtype=np_dtype)
+        return Value(arg.data.astype(np_dtype), type.scalar)
 
     @origin_rule("first")
     def create_addptr(self, pointer: Value, offset: Value) -> Value:
-        """A pointer so many elements further on."""
+        """A pointer moved by a number of elements."""
         size = width(pointer.dtype)
         base, distance = pointer.numbers, offset.numbers
         if base is not None and distance is not None:
@@ -89,9 +89,9 @@ def rounded(data: np.ndarray, dtype: Any) -> Value:
     return Value(floats.round_to(data, NARROW[dtype]) if dtype in NARROW else data, dtype)
 
 
-def fits(form: Affine, kind: np.dtype) -> bool:
+def fits(form: Affine, np_dtype: np.dtype) -> bool:
     """Whether no number of this form is too large for a type, nor wrapped around when it was computed."""
-    low, high = RANGES[kind]
+    low, high = RANGES[np_dtype]
     if not form.exact:
         return False
     if low <= form.low and form.high <= high:

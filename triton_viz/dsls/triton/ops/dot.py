@@ -20,8 +20,8 @@ class DotOps:
     def create_dot(self, a: Value, b: Value, accumulator: Value, *precision: Any) -> Value:
         """a @ b + accumulator, for each lane. Narrow inputs are multiplied in the accumulator's type."""
         dtype = accumulator.dtype.scalar
-        kind = COMPUTE_DTYPES[dtype]
-        return Value(_product(a.data, b.data, kind) + accumulator.data, dtype)
+        np_dtype = COMPUTE_DTYPES[dtype]
+        return Value(_product(a.data, b.data, np_dtype) + accumulator.data, dtype)
 
     @recorded_as(Dot, adapters.dot_scaled)
     def create_dot_scaled(
@@ -42,20 +42,21 @@ class DotOps:
         right = _unpacked(b, b_format, -2 if b_packed_along_k else -1)
         if a_scale is not None:
             left = left * _scales(a_scale, left.shape[-1])
-        if b_scale is not None:  # its groups are of columns of b, so it lies the other way round
+        if b_scale is not None:  # its groups are of columns of b, so it is transposed
             right = right * np.swapaxes(_scales(b_scale, right.shape[-2]), -1, -2)
-        kind = COMPUTE_DTYPES[accumulator.dtype.scalar]
+        np_dtype = COMPUTE_DTYPES[accumulator.dtype.scalar]
         return Value(
-            (_product(left, right, np.dtype(np.float32)) + accumulator.data).astype(kind), accumulator.dtype
+            (_product(left, right, np.dtype(np.float32)) + accumulator.data).astype(np_dtype),
+            accumulator.dtype,
         )
 
 
-def _product(a: np.ndarray, b: np.ndarray, kind: np.dtype) -> np.ndarray:
-    if kind.kind in "iu":
+def _product(a: np.ndarray, b: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
+    if np_dtype.kind in "iu":
         # BLAS has no integers; doubles hold every sum of products of bytes exactly.
-        return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(kind)
-    wide = np.float64 if kind == np.float64 else np.float32
-    return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(kind, copy=False)
+        return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(np_dtype)
+    wide = np.float64 if np_dtype == np.float64 else np.float32
+    return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(np_dtype, copy=False)
 
 
 def _unpacked(value: Value, format: Any, axis: int) -> np.ndarray:

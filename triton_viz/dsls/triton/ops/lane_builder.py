@@ -1,4 +1,4 @@
-"""The builder: what each op of Triton's language does, for all lanes at once.
+"""The builder: each op of Triton's language, for all lanes at once.
 
 Triton's own language layer (types, promotion, broadcasting) calls it, as it calls the compiler's builder or
 its interpreter's. Every value is a `Value`: its data have a leading lane axis. Most groups of
@@ -16,22 +16,30 @@ from triton_viz.core.data import Other, Program, Reduce, Scan
 from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.ops import adapters, reductions
 from triton_viz.dsls.triton.ops.arithmetic import ArithmeticOps
-from triton_viz.dsls.triton.ops.casts import CastOps
+from triton_viz.dsls.triton.ops.builder_base import BuilderBase
+from triton_viz.dsls.triton.ops.casts import CastOps, rounded
 from triton_viz.dsls.triton.ops.dot import DotOps
 from triton_viz.dsls.triton.ops.op_traits import not_recorded, origin_rule, recorded_as
 from triton_viz.dsls.triton.ops.shaping import ShapeOps
 from triton_viz.dsls.triton.ops.types import compute_dtype, narrow_name
 from triton_viz.errors import UnsupportedError
+from triton_viz.executor.address_origin import Origin, selected
 from triton_viz.executor.lanes import Lanes
 from triton_viz.executor.memory import Memory
 from triton_viz.executor.value import Value
 from triton_viz.numerics import floats
 
 
-class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotOps):
+def _selected_origin(condition: Value, a: Value, b: Value) -> Origin | None:
+    """The origin of `where(condition, a, b)`."""
+    return selected(condition.data, a.origin, b.origin)
+
+
+class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotOps, BuilderBase):
     """All ops, for the lanes of one chunk on one thread."""
 
     def __init__(self, memory: Memory):
+        super().__init__()
         self.memory = memory
         self.lanes = Lanes(1)
         self.log: list[Callable[[], None]] | None = None
@@ -43,12 +51,6 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
         self.bytes_per_lane = 0
         self.program_ids: list[np.ndarray] = []
         self.grid: Program = (1, 1, 1)
-        self.arch = None
-        self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
-        self.codegen_fns = {
-            "convert_custom_types": _convert_custom_types,
-            "min_dot_size": lambda left, right: (1, 1, 1),
-        }
 
     def track_origins(self) -> None:
         """From now on, let values remember which loaded numbers they were computed from."""
@@ -66,47 +68,21 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
         """The grid's size along one axis."""
         return Value(np.array([self.grid[axis]], np.int32), tl.int32)
 
-    # --- types and constants ---
+    # --- constants ---
 
-    def get_ptr_ty(self, element: Any, address_space: Any) -> Any:
-        """A pointer's type."""
-        return tl.pointer_type(element, address_space)
-
-    def get_block_ty(self, element: Any, shape: list[int]) -> Any:
-        """A block's type."""
-        return tl.block_type(element, shape)
-
-    def get_null_value(self, type: Any) -> Value:
-        """Zero."""
-        return Value(np.zeros(1, compute_dtype(type.scalar)), type.scalar)
+    def constant(self, value: Any, dtype: Any) -> Value:
+        """A scalar constant, the same in all lanes."""
+        return rounded(np.array([value]).astype(compute_dtype(dtype)), dtype)
 
     def get_all_ones_value(self, type: Any) -> Value:
         """All bits set."""
-        kind = compute_dtype(type.scalar)
-        ones = np.array([True]) if kind.kind == "b" else ~np.zeros(1, kind)
+        np_dtype = compute_dtype(type.scalar)
+        ones = np.array([True]) if np_dtype.kind == "b" else ~np.zeros(1, np_dtype)
         return Value(ones, type.scalar)
-
-    def get_fp16(self, value: float) -> Value:
-        """A constant."""
-        return Value(np.array([value], np.float16), tl.float16)
-
-    def get_fp32(self, value: float) -> Value:
-        """A constant."""
-        return Value(np.array([value], np.float32), tl.float32)
-
-    def get_fp64(self, value: float) -> Value:
-        """A constant."""
-        return Value(np.array([value], np.float64), tl.float64)
-
-    def get_bf16(self, value: float) -> Value:
-        """A constant."""
-        return Value(floats.round_to(np.array([value], np.float32), "bf16"), tl.bfloat16)
-
-    def get_cache_policy(self, *_: Any) -> None:
-        """Nothing is cached here."""
 
     # --- choosing and combining elements ---
 
+    @origin_rule(_selected_origin)
     def create_select(self, condition: Value, a: Any, b: Any) -> Any:
         """a where the condition holds, b elsewhere."""
         if isinstance(a, compat.BlockPointer):
@@ -132,12 +108,12 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
     @origin_rule("mixed")
     def create_map_elementwise(self, inputs: tuple[Value, ...], function: Any, pack: int) -> list[Value]:
         """A function of scalars for each element."""
-        return reductions.map_elements(inputs, function, pack, self.apply)
+        return reductions.map_elements(inputs, function, pack, self.lanes.active, self.apply)
 
-    # --- talking to the user ---
+    # --- printing and assertions ---
 
     def create_print(self, prefix: str, hex: bool, values: list[Value], is_signed: Any = None) -> None:
-        """A line per value and active lane, in the order of programs."""
+        """Print a line for each value and active lane, in the order of programs."""
         for lane in self._active_lanes():
             head = f"({', '.join(str(i) for i in self.program(lane))})" + (f" {prefix}" if prefix else "")
             for value in values:
@@ -147,7 +123,7 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
                 print(head)
 
     def create_assert(self, condition: Value, message: str, *_: Any) -> None:
-        """An error in the first active lane where it does not hold."""
+        """Raise an AssertionError for the first active lane where the condition does not hold."""
         self._must_hold(condition, f"device_assert failed: {message}" if message else "device_assert failed")
 
     def create_assume(self, condition: Value) -> None:
@@ -170,7 +146,7 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
 
     @not_recorded
     def create_barrier(self, *_: Any) -> None:
-        """Lanes are in step anyway."""
+        """Nothing: all lanes run the same op at a time."""
 
     create_grid_dependency_wait = create_barrier
     create_grid_dependency_launch_dependents = create_barrier
@@ -180,10 +156,10 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
         x, y, z = (int(ids[lane if len(ids) > 1 else 0]) for ids in self.program_ids)
         return x, y, z
 
-    # --- what is not here ---
+    # --- ops that are not implemented ---
 
     def create_inline_asm(self, assembly: str, *_: Any) -> None:
-        """Impossible here."""
+        """An error: assembly is for one GPU."""
         first = assembly.strip().splitlines()[0][:60] if assembly.strip() else ""
         raise UnsupportedError(
             f"inline assembly ({first!r}) is for a GPU and cannot run on a CPU: guard it with a constexpr, "
@@ -191,9 +167,9 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
         )
 
     def __getattr__(self, name: str) -> Any:
-        """An op we have no lanes for: Triton's own, lane by lane. Or there is none."""
+        """An op that is not implemented for lanes: Triton's interpreter runs it for each lane, if it can."""
         if name.startswith("get_"):
-            return _constant_or_type(name)
+            return self.constant_of_type(name)
         if not name.startswith("create_") or not hasattr(interpreter.interpreter_builder, name):
             raise UnsupportedError(f"Triton's {name.removeprefix('create_')} cannot run on a CPU yet")
         return lambda *args: self.lane_by_lane(name, *args)
@@ -206,7 +182,7 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
         lanes = max((arg.lanes for arg in args if isinstance(arg, Value)), default=1)
         results = []
         for lane in range(lanes):
-            own = [_stock(arg, lane) if isinstance(arg, Value) else arg for arg in args]
+            own = [_interpreter_handle(arg, lane) if isinstance(arg, Value) else arg for arg in args]
             results.append(original(*own))
         scalar = not any(arg.shape for arg in args if isinstance(arg, Value))
         if isinstance(results[0], tuple):
@@ -214,7 +190,7 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
         return None if results[0] is None else _joined(results, scalar)
 
 
-def _stock(value: Value, lane: int) -> interpreter.TensorHandle:
+def _interpreter_handle(value: Value, lane: int) -> interpreter.TensorHandle:
     data = value.at(lane)
     if narrow := narrow_name(value.dtype):
         data = floats.pack(data, narrow)
@@ -231,19 +207,6 @@ def _joined(handles: list[Any], scalar: bool) -> Value:
     if narrow := narrow_name(dtype):
         data = floats.decode(data, narrow)
     return Value(data.astype(compute_dtype(dtype), copy=False), dtype)
-
-
-def _constant_or_type(name: str) -> Callable[..., Any]:
-    """`get_int32(5)` and its like, a function for each type of integers."""
-    dtype = getattr(tl, name.removeprefix("get_"), None)
-    if not isinstance(dtype, tl.dtype):
-        raise AttributeError(name)
-    kind = compute_dtype(dtype)
-    return lambda value: Value(np.array([value]).astype(kind), dtype)
-
-
-def _convert_custom_types(input: Any, type: Any, rounding: Any, _semantic: Any) -> Any:
-    return tl.tensor(_semantic.builder.create_fp_to_fp(input.handle, type, rounding), type)
 
 
 def _hex(block: np.ndarray) -> str:

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeVar
 
 from triton_viz.core.data import Op
 from triton_viz.dsls.base import Adapter
+from triton_viz.executor.address_origin import Origin
 
 F = TypeVar("F", bound=Callable[..., Any])
-OriginRule = Literal["first", "elementwise", "moved", "mixed", "none"]
+OriginRule = Literal["first", "elementwise", "moved", "mixed", "none"] | Callable[..., Origin | None]
 """How the origin of a result follows from those of the operands:
 
 first        from the first operand: the others are offsets
@@ -19,6 +20,8 @@ elementwise  each element from the elements of the operands at the same index
 moved        each element from one element of the operand, at another index
 mixed        each element from any element of the operands
 none         the result is no address
+
+A function of the operands, for an op with a rule of its own, gives the result's origin.
 """
 
 

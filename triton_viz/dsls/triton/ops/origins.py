@@ -8,10 +8,9 @@ the other ops pass it on by their rule (`op_traits.py`). `executor/address_origi
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.ops.lane_builder import LaneBuilder
 from triton_viz.dsls.triton.ops.op_traits import rule_of
-from triton_viz.executor.address_origin import Origin, joined, selected
+from triton_viz.executor.address_origin import Origin, joined
 from triton_viz.executor.value import Value
 
 _MOST_NUMBERS = 1 << 16
@@ -23,13 +22,6 @@ class OriginBuilder(LaneBuilder):
 
     def track_origins(self) -> None:
         """Origins are tracked already."""
-
-    def create_select(self, condition: Value, a: Any, b: Any) -> Any:
-        """a where the condition holds, b elsewhere."""
-        result = super().create_select(condition, a, b)
-        if isinstance(a, compat.BlockPointer) or result is a or result is b:
-            return result  # a block pointer's base was selected by another call
-        return self._of(result, selected(condition.data, a.origin, b.origin))
 
     def _of(self, result: Value, origin: Origin | None) -> Value:
         """A new value, with this origin."""
@@ -90,7 +82,7 @@ def _of_moved(
     (value,) = values
     assert value.origin is not None
     op = getattr(LaneBuilder, name)
-    op = getattr(op, "original", op)  # what clients hear of is the op, not this one of its origin
+    op = getattr(op, "original", op)  # clients receive the op, not this call for its origin
 
     def move(numbers: Any) -> Any:
         given = [Value(numbers, value.dtype) if arg is value else arg for arg in args]
@@ -107,6 +99,22 @@ def _of_mixed(
     return joined(*(value.origin and value.origin.mixed(rank) for value in values))
 
 
+def _by_function(rule: Callable[..., Origin | None]) -> Callable[..., Origin | None]:
+    """A rule that an op defines itself, as a function of its operands."""
+
+    def origin(
+        self: OriginBuilder,
+        name: str,
+        result: Value,
+        position: int,
+        values: list[Value],
+        args: tuple[Any, ...],
+    ) -> Origin | None:
+        return rule(*values)
+
+    return origin
+
+
 _RULES: dict[str, Callable[..., Origin | None]] = {
     "first": _of_pointer,
     "elementwise": _of_elements,
@@ -117,4 +125,5 @@ for _name in dir(LaneBuilder):
     if _name.startswith("create_") or _name == "lane_by_lane":
         _rule = rule_of(LaneBuilder, _name)
         if _rule != "none":
-            setattr(OriginBuilder, _name, _passing(_name, _RULES[_rule]))
+            _origin = _by_function(_rule) if callable(_rule) else _RULES[_rule]
+            setattr(OriginBuilder, _name, _passing(_name, _origin))

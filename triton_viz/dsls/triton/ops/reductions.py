@@ -38,7 +38,7 @@ _PICKED: dict[Any, tuple[Callable[..., np.ndarray], float]] = {
         _named("_argmin_combine_tie_break_left", "_argmin_combine_tie_break_fast"), (np.argmin, np.inf)
     ),
 }
-"""How Triton's own combining functions are done in NumPy, and what stands for NaN, which they pass over."""
+"""Triton's argmax and argmin as NumPy functions, and the number that replaces NaN, which they ignore."""
 
 
 def reduce(inputs: tuple[Value, ...], axis: int | None, combine: Any, apply: Apply) -> tuple[Value, ...]:
@@ -74,7 +74,7 @@ def scan(
     if ufunc in (np.add, np.multiply) and types[0] not in NARROW:
         arrays = [ufunc.accumulate(arrays[0], axis=-1, dtype=arrays[0].dtype)]
     else:
-        # Each step doubles how far back an element has looked.
+        # Each step doubles how many elements a result combines.
         reach = 1
         while reach < arrays[0].shape[-1]:
             early, late = [a[..., :-reach] for a in arrays], [a[..., reach:] for a in arrays]
@@ -90,9 +90,17 @@ def scan(
     )
 
 
-def map_elements(inputs: tuple[Value, ...], function: Any, pack: int, apply: Apply) -> list[Value]:
-    """A function of scalars for each element; with pack, for so many neighbours at a time."""
+def map_elements(
+    inputs: tuple[Value, ...], function: Any, pack: int, active: np.ndarray | None, apply: Apply
+) -> list[Value]:
+    """A function of scalars for each element of the active lanes; with pack, for so many neighbours at once.
+
+    The function is not called for other lanes: a loop in it might not end for what these hold.
+    """
     arrays = _aligned([value.data for value in inputs])
+    if active is not None and len(arrays[0]) > 1:
+        own = [Value(a[active], value.dtype.scalar) for a, value in zip(arrays, inputs, strict=True)]
+        return [_spread(value, active) for value in map_elements(tuple(own), function, pack, None, apply)]
     shape = arrays[0].shape
     columns = [
         Value(array.reshape(-1, pack)[:, position], value.dtype.scalar)
@@ -108,12 +116,19 @@ def map_elements(inputs: tuple[Value, ...], function: Any, pack: int, apply: App
     return found
 
 
+def _spread(value: Value, active: np.ndarray) -> Value:
+    """A value of the active lanes as one of all; the others hold zeros."""
+    data = np.zeros((len(active), *value.shape), value.data.dtype)
+    data[active] = value.data
+    return Value(data, value.dtype)
+
+
 def _reduced(array: np.ndarray, axis: int, ufunc: np.ufunc, type: Any) -> Value:
-    kind = compute_dtype(type)
-    if kind == np.float16 and ufunc in (np.add, np.multiply):
-        return Value(ufunc.reduce(array, axis=axis, dtype=np.float32).astype(kind), type)
-    result = np.asarray(ufunc.reduce(array, axis=axis, dtype=None if kind.kind == "b" else kind))
-    if kind.kind == "b":
+    np_dtype = compute_dtype(type)
+    if np_dtype == np.float16 and ufunc in (np.add, np.multiply):
+        return Value(ufunc.reduce(array, axis=axis, dtype=np.float32).astype(np_dtype), type)
+    result = np.asarray(ufunc.reduce(array, axis=axis, dtype=None if np_dtype.kind == "b" else np_dtype))
+    if np_dtype.kind == "b":
         result = result.astype(bool)
     return Value(floats.round_to(result, NARROW[type]) if type in NARROW else result, type)
 
@@ -121,10 +136,15 @@ def _reduced(array: np.ndarray, axis: int, ufunc: np.ufunc, type: Any) -> Value:
 def _picked(arrays: list[np.ndarray], axis: int, combine: Any) -> list[np.ndarray]:
     values, indices = _aligned(arrays)
     pick, instead = _PICKED[combine]
-    compared = values
+    at = pick(values, axis=axis)
     if values.dtype.kind == "f" and (missing := np.isnan(values)).any():
         compared = np.where(missing, values.dtype.type(instead), values)
-    at = np.expand_dims(pick(compared, axis=axis), axis)
+        at = pick(compared, axis=axis)
+        # An infinity that stands for no number is not to win over a real one.
+        best = np.take_along_axis(compared, np.expand_dims(at, axis), axis)
+        real = ~missing & (compared == best)
+        at = np.where(real.any(axis=axis), real.argmax(axis=axis), at)
+    at = np.expand_dims(at, axis)
     return [np.take_along_axis(array, at, axis).squeeze(axis) for array in (values, indices)]
 
 

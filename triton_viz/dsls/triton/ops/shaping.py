@@ -1,4 +1,4 @@
-"""Ops that make blocks, and that lay out their elements anew."""
+"""Ops that make and reshape blocks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +9,7 @@ import triton.language as tl
 from triton_viz.dsls.triton.ops.op_traits import origin_rule
 from triton_viz.dsls.triton.ops.types import plain
 from triton_viz.executor.affine import Affine, Box
+from triton_viz.executor.lanes import Lanes, of_active
 from triton_viz.executor.value import Value
 
 
@@ -16,6 +17,7 @@ class ShapeOps:
     """The builder's blocks. What is affine, or a box, stays so where its axes only move."""
 
     ORIGIN_RULE = "moved"
+    lanes: Lanes
 
     def create_make_range(self, type: Any, start: int, stop: int) -> Value:
         """start, start + 1, ... stop - 1."""
@@ -41,19 +43,19 @@ class ShapeOps:
         return Value(arg.data.reshape(arg.lanes), arg.dtype)
 
     def create_expand_dims(self, arg: Value, axis: int) -> Value:
-        """With a new axis of length one."""
+        """A block with a new axis of length one."""
         return _moved(arg, lambda form: form.expand_dims(axis), lambda data: np.expand_dims(data, axis + 1))
 
     @origin_rule("elementwise")
     def create_broadcast(self, arg: Value, shape: Any) -> Value:
-        """Repeated along axes of length one."""
+        """A block repeated along axes of length one."""
         shape = tuple(int(plain(n)) for n in shape)
         return _moved(
             arg, lambda form: form.broadcast(shape), lambda data: np.broadcast_to(data, (len(data), *shape))
         )
 
     def create_trans(self, arg: Value, order: Any) -> Value:
-        """With its axes in another order."""
+        """A block with its axes in another order."""
         order = tuple(int(plain(axis)) for axis in order)
         axes = (0, *(axis + 1 for axis in order))
         return _moved(arg, lambda form: form.transpose(order), lambda data: data.transpose(axes))
@@ -64,11 +66,11 @@ class ShapeOps:
         return Value(arg.data.reshape(arg.lanes, *shape), arg.dtype)
 
     def create_cat(self, left: Value, right: Value, *_: Any) -> Value:
-        """One after the other."""
+        """Two blocks, one after the other along the first axis."""
         return Value(np.concatenate(_aligned(left.data, right.data), axis=1), left.dtype)
 
     def create_join(self, left: Value, right: Value) -> Value:
-        """Side by side along a new last axis."""
+        """Two blocks joined along a new last axis."""
         return Value(np.stack(_aligned(left.data, right.data), axis=-1), left.dtype)
 
     def create_split(self, arg: Value) -> tuple[Value, Value]:
@@ -80,10 +82,14 @@ class ShapeOps:
         """Elements picked along an axis."""
         positions = index.data.astype(np.int64)
         size = source.shape[axis]
-        if positions.size and (positions.min() < 0 or positions.max() >= size):
-            raise IndexError(
-                f"tl.gather picks index {positions.min()} to {positions.max()} of an axis of {size}"
-            )
+        bad = (positions < 0) | (positions >= size)
+        if bad.any():
+            picked = of_active(positions, self.lanes)  # other lanes may hold anything
+            if picked.min() < 0 or picked.max() >= size:
+                raise IndexError(
+                    f"tl.gather picks index {picked.min()} to {picked.max()} of an axis of {size}"
+                )
+            positions = np.where(bad, 0, positions)
         data, positions = _aligned(source.data, positions)
         return Value(np.take_along_axis(data, positions, axis + 1), source.dtype)
 
@@ -101,7 +107,7 @@ class ShapeOps:
 
 
 def _moved(arg: Value, form: Callable[[Any], Any], data: Callable[[np.ndarray], np.ndarray]) -> Value:
-    """With its axes elsewhere: a function does that to what is affine or a box, another one to elements."""
+    """A block with its axes rearranged, by `form` if it is affine or a box, else by `data`."""
     if arg.affine is not None:
         return Value(None, arg.dtype, affine=form(arg.affine), np_dtype=arg.np_dtype)
     if arg.box is not None:

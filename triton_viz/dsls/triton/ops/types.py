@@ -46,9 +46,9 @@ ATOMIC = "atomic"
 """The policy of a store that is one step to other programs."""
 
 RANGES = {
-    kind: (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
-    for kind in set(COMPUTE_DTYPES.values())
-    if kind.kind in "iu"
+    np_dtype: (int(np.iinfo(np_dtype).min), int(np.iinfo(np_dtype).max))
+    for np_dtype in set(COMPUTE_DTYPES.values())
+    if np_dtype.kind in "iu"
 }
 """The smallest and largest number of each type of integers."""
 
@@ -80,7 +80,7 @@ def plain(value: Any) -> Any:
 
 
 def to_memory(values: Value, dtype: Any) -> np.ndarray:
-    """Values as they lie in memory behind pointers to a type."""
+    """Values in the representation that memory has behind pointers to a type."""
     narrow = narrow_name(dtype)
     data = floats.pack(values.data, narrow) if narrow else values.data
     return data.astype(memory_dtype(dtype), copy=False)

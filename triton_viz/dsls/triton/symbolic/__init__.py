@@ -1,8 +1,8 @@
-"""The symbolic engine: runs a kernel once with open program ids, and proves where its accesses stay.
+"""The symbolic engine: runs a kernel once with symbolic program ids, and proves that accesses are in bounds.
 
     analysis = analyze(call, grid, tensors)
 
-What it says "ok" to holds for every program of the grid, every iteration and every element that is not
+An "ok" holds for every program of the grid, every iteration and every element that is not
 masked off. A "violation" comes with a witness. Anything else is for checking on real data.
 """
 

@@ -1,8 +1,8 @@
-"""Variables that a loop changes: from what one iteration does to them, what they are in each.
+"""Variables that a loop changes: their value in each iteration, from the effect of one.
 
-The body has run once with a *probe* in place of each variable, a number that is not known. What became of it
-tells: it stayed; it grew by something that is the same in each iteration; it was made anew from things that
-are known by now. Otherwise it may be anything from the second iteration on.
+The body has run once with a *probe*, an unknown number, in place of each variable. Its value afterwards shows
+whether the variable is unchanged, grows by a loop-invariant amount, or is computed from known values. In any
+other case it is unknown from the second iteration on.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ AtIteration = Callable[[Sum], "Node | None"]
 def unpack(
     value: Any, as_tensor: Callable[[Any], Any]
 ) -> tuple[list[Symbolic], Callable[[list[Symbolic]], Any]]:
-    """The open values in a variable, and how to make the variable of others like them."""
+    """The symbolic values in a variable, and a function that makes the variable of other such values."""
     if isinstance(value, int | float):
         value = as_tensor(value)
     if isinstance(value, tl.tensor):
@@ -90,7 +90,7 @@ def _tensor(handle: Symbolic) -> tl.tensor:
 
 
 class Probe:
-    """One open value that a loop may change."""
+    """One symbolic value that a loop may change."""
 
     def __init__(self, name: str, start: Symbolic, outer: tuple[Sum, ...]):
         self.name, self.start, self.outer = name, start, outer
@@ -121,7 +121,7 @@ class Probe:
 
 
 def solve(probes: list[Probe], counter: Sum, most: int, reason: Reason) -> None:
-    """Find what each is in every iteration."""
+    """Find the value of each variable in every iteration."""
     own = {probe.serial: probe for probe in probes if probe.atom is not None}
     open_ = list(own.values())
     while open_:

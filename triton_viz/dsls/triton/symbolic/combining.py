@@ -1,4 +1,4 @@
-"""Reductions, scans, products and histograms: of their results mostly a range is known."""
+"""Reductions, scans, products and histograms, of whose results mostly only the range is known."""
 
 import math
 from typing import Any

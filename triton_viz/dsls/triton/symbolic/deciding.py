@@ -1,4 +1,4 @@
-"""Deciding an access: is there a program, an iteration and an element that it should not touch?"""
+"""Deciding an access: whether a program, an iteration and an element exist for which it is out of bounds."""
 
 import dataclasses
 import functools
@@ -46,14 +46,14 @@ _SHRINKING = ("div", "shr")
 
 @dataclasses.dataclass(frozen=True)
 class Noted:
-    """An access as the kernel's one run came to it."""
+    """An access that the symbolic run came to."""
 
     call_path: tuple[Site, ...]
     kind: str
     loops: tuple[tuple[int, Sum], ...]
     address: Sum
     condition: Cond
-    """Where it happens: the program comes there, and the mask is true."""
+    """When it happens: the program reaches it, and the mask is true."""
     masked: bool
     width: int
     shape: tuple[int, ...]
@@ -83,7 +83,7 @@ class Decider:
         names = dict.fromkeys(name for name, _, _ in cases)
         found = {
             "verdict": "concrete",
-            "reason": "it was not asked" if names else NEVER,
+            "reason": "it was not analyzed" if names else NEVER,
             "tensor": ", ".join(names) if all(names) else "",
             "may_wrap": any(_wraps(distance, _COUNTING + _SHRINKING) for _, distance, _ in cases),
         }
@@ -182,7 +182,7 @@ class Decider:
         return {"verdict": "violation", "witness": self._witness(noted, found, distance, tensor)}
 
     def _anywhere(self, noted: Noted, address: Sum, condition: Cond) -> dict[str, Any]:
-        """A pointer that is of no one tensor: it has to lie in the memory of any."""
+        """An access by a pointer whose tensor is unknown: it has to be in the memory of any tensor."""
         if loaded := unknowns(address):  # nothing bounds an address that comes out of memory
             return {"verdict": "concrete", "reason": _reason(loaded)}
         spans = {t.storage for t in self._tensors.values() if t.storage[1] > t.storage[0]}
@@ -285,7 +285,8 @@ def _wrapping(wraps: list[Atom]) -> Cond:
 def _wraps(distance: Sum, through: tuple[str, ...] = _COUNTING) -> list[Atom]:
     """The signed numbers in an address that may wrap around.
 
-    What only a few bits or a rest are taken of does not count: that is a hash, and means to.
+    A number of which only some bits or a remainder are used does not count: that is a hash, which wraps on
+    purpose.
     """
     found: list[Atom] = []
     todo, seen = [one for one, _ in distance.terms], set[Atom]()

@@ -12,7 +12,7 @@ from triton_viz.core.data import Program
 from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls.base import Call
 from triton_viz.dsls.static_analysis import AccessVerdict, Analysis
-from triton_viz.dsls.triton import language_patches
+from triton_viz.dsls.triton import compat, language_patches
 from triton_viz.dsls.triton.grid_launch import constexpr_names
 from triton_viz.dsls.triton.lane_machine import LaneSemantic, using
 from triton_viz.dsls.triton.ops.types import plain, width
@@ -34,9 +34,9 @@ _MOST_ATTEMPTS = 8
 def analyze(call: Call, grid: Program, tensors: Sequence[TensorInfo], decide: bool = True) -> Analysis:
     """Decide every access of a launch, at a cost that does not depend on the grid's size.
 
-    With `decide=False` it is only found out whose pointers they use. `tensors` are the launch's, with the
+    With `decide=False` only the tensors of their pointers are found. `tensors` are the launch's, with the
     names that `tensors_in` gives them. The language is patched meanwhile, so launches have to take turns with
-    this. It never raises: what goes wrong is the reason why the analysis is not complete.
+    this. It never raises: an error is the reason why the analysis is not complete.
     """
     if 0 in grid:
         return Analysis((), True)
@@ -69,7 +69,7 @@ def _rank(analysis: Analysis) -> tuple[bool, int]:
 
 
 class _Run:
-    """One run of a kernel with open program ids."""
+    """One run of a kernel with symbolic program ids."""
 
     def __init__(
         self, call: Call, grid: Program, tensors: dict[str, TensorInfo], modes: dict[Key, str], end: float
@@ -88,13 +88,13 @@ class _Run:
     def execute(self) -> str:
         """Run the kernel. The result says why it had to stop, and is empty if it did not."""
         fn = self._call.fn
-        constants = constexpr_names(fn)
+        constants, types = constexpr_names(fn), compat.annotated_types(fn)
         try:
             with language_patches.patched(), using(self):
                 values = {
                     name: plain(argument)
                     if name in constants
-                    else as_symbolic(argument, name, self._tensors, self.semantic)
+                    else as_symbolic(argument, name, self._tensors, self.semantic, types.get(name))
                     for name, argument in self._call.arguments.items()
                 }
                 self._running = True
@@ -118,7 +118,7 @@ class _Run:
         return [self._decider.locate(noted) for noted in self._noted.values()]
 
     def worth_unrolling(self, verdicts: Sequence[AccessVerdict]) -> set[Key]:
-        """The loops without which an open verdict might be known."""
+        """The loops that, unrolled, might let an open verdict be decided."""
         keys = set()
         for verdict, noted in zip(verdicts, self._noted.values(), strict=True):
             if verdict.verdict in ("concrete", "undecided"):
@@ -151,7 +151,7 @@ class _Run:
 
 
 def _names() -> dict[Origin, str]:
-    """The user's variables at this moment, by where their values came from."""
+    """The names of the user's variables, by the origin of their present values."""
     found: dict[Origin, str] = {}
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:

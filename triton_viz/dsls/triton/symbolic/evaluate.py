@@ -19,7 +19,7 @@ from triton_viz.dsls.triton.symbolic.integers import IntegerType
 from triton_viz.dsls.triton.symbolic.nodes import Atom, Cond, Node, Sum
 
 VARIABLES = ("pid", "index", "count", "base", "unknown")
-"""Atoms that have no value of their own."""
+"""Atoms that are variables."""
 
 
 def _trunc(a: int, b: int) -> int:
@@ -106,7 +106,7 @@ _REBUILT: dict[str, Callable[..., Sum]] = {
     "power": integers.power_of_two,
     "shr": integers.halved,
 }
-"""How atoms that are no variables are made anew. Intervals follow from the new arguments."""
+"""How atoms that are no variables are rebuilt. Intervals follow from the new arguments."""
 
 
 class Substitution:
@@ -170,7 +170,7 @@ class Substitution:
 
 
 def atoms_of(*nodes: Node, inside_unknowns: bool = False) -> Iterator[Atom]:
-    """Every atom that expressions are made of, each once; with what unknown numbers hang on, if wanted."""
+    """Every atom in expressions, each once; with the arguments of unknown numbers, if wanted."""
     seen: set[Any] = set()
     todo: list[Any] = list(nodes)
     while todo:

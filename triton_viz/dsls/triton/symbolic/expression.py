@@ -1,4 +1,4 @@
-"""Expressions: integers and conditions in which program ids, block indices and loop counters stand open.
+"""Expressions: integers and conditions over program ids, block indices and loop counters.
 
 A number is a `Sum`: a constant and multiples of *atoms*. An atom is a variable, or what is not linear: a
 product, a quotient, a choice. A `Cond` is a comparison of a sum with zero, or several of them joined. Every
@@ -84,7 +84,7 @@ class Reason:
 
 
 def unknown(low: int, high: int, reason: Reason, args: tuple[Sum, ...] = ()) -> Sum:
-    """A number that only running the kernel tells. It is the same wherever the arguments are."""
+    """A number that is known only when the kernel runs. It is a function of the arguments."""
     if low == high:
         return Sum(low)
     _counts["unknowns"] += 1
@@ -92,7 +92,7 @@ def unknown(low: int, high: int, reason: Reason, args: tuple[Sum, ...] = ()) -> 
 
 
 def unknown_condition(reason: Reason, args: tuple[Sum, ...] = ()) -> Cond:
-    """A condition that only running the kernel decides."""
+    """A condition that is known only when the kernel runs."""
     return at_least(unknown(0, 1, reason, args), ONE)
 
 
@@ -278,7 +278,7 @@ def equal(a: Sum, b: Sum) -> Cond:
 
 
 def opposite(condition: Cond) -> Cond:
-    """Where it does not hold."""
+    """The negation of a condition."""
     if condition.negation is None:
         op, args = condition.op, condition.args
         if op == "ge":
@@ -294,7 +294,7 @@ def opposite(condition: Cond) -> Cond:
 
 
 def all_of(conditions: Iterable[Cond]) -> Cond:
-    """Where all hold. What the others settle is left out."""
+    """Where all hold. Conditions that follow from others are left out."""
     parts: dict[Cond, None] = {}
     todo = list(conditions)
     either: list[Cond] = []
@@ -370,5 +370,5 @@ def as_number(condition: Cond) -> Sum:
 
 
 def as_condition(node: Any) -> Cond:
-    """Whether a number is not zero; a condition as it is."""
+    """Whether a number is not zero; a condition is unchanged."""
     return node if isinstance(node, Cond) else opposite(is_zero(node))

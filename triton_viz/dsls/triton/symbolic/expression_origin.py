@@ -1,4 +1,4 @@
-"""Origins: how a value came about, to be shown in the user's own names."""
+"""Origins: the operations that computed a value, to be shown in the user's own names."""
 
 from collections.abc import Mapping
 
@@ -21,9 +21,9 @@ _INFIX = {
     "ne": "!=",
     "fdiv": "/",
 }
-_TIGHTNESS = {"*": 5, "//": 5, "%": 5, "/": 5, "+": 4, "-": 4, "<<": 3, ">>": 3, "&": 2, "^": 1, "|": 0}
+_PRECEDENCE = {"*": 5, "//": 5, "%": 5, "/": 5, "+": 4, "-": 4, "<<": 3, ">>": 3, "&": 2, "^": 1, "|": 0}
 _LONGEST = 400
-"""Characters of one definition, after which the rest of it is not shown."""
+"""Characters of one definition; the rest of it is not shown."""
 _DEEPEST = 12
 
 
@@ -58,7 +58,7 @@ def _text(origin: Origin, names: Mapping[Origin, str], defined: dict[str, Origin
 def _formatted(
     origin: Origin, names: Mapping[Origin, str], defined: dict[str, Origin], own: bool, depth: int
 ) -> tuple[str, int]:
-    """The text, and how tightly it holds together: 9 needs no parentheses anywhere."""
+    """The text and its precedence: 9 never needs parentheses."""
     name = None if own else names.get(origin)
     if name is not None:
         defined.setdefault(name, origin)
@@ -73,7 +73,7 @@ def _formatted(
     sign = _INFIX.get(origin.op)
     if sign is None or len(parts) != 2:
         return f"{origin.op}({', '.join(text for text, _ in parts)})", 9
-    tight = _TIGHTNESS.get(sign, -1)
+    tight = _PRECEDENCE.get(sign, -1)
     (left, left_tight), (right, right_tight) = parts
     left = f"({left})" if left_tight < tight else left
     right = f"({right})" if right_tight <= tight else right

@@ -5,14 +5,14 @@ INFINITE = 1 << 80
 
 
 class Atom:
-    """Something that is not a sum of other things."""
+    """A variable, or an operation that is not a sum."""
 
     __slots__ = ("args", "high", "low", "op", "serial")
 
     def __init__(self, op: str, args: tuple, low: int, high: int, serial: int):
         self.op, self.args = op, args
         self.low, self.high = low, high
-        """It is never outside these."""
+        """The bounds of its value."""
         self.serial = serial
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class Sum:
 
     @property
     def is_const(self) -> bool:
-        """Whether nothing is open."""
+        """Whether it has no variables."""
         return not self.terms
 
     @property
@@ -59,7 +59,7 @@ class Sum:
         return self.terms[0][0] if len(self.terms) == 1 and not self.const and self.terms[0][1] == 1 else None
 
     def coefficient(self, of: Atom) -> int:
-        """How often an atom is in it."""
+        """The factor of an atom in it."""
         return next((by for atom, by in self.terms if atom is of), 0)
 
     def within(self, low: int, high: int) -> bool:

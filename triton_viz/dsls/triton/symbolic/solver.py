@@ -14,15 +14,15 @@ from triton_viz.dsls.triton.symbolic.expression import FALSE, all_of
 from triton_viz.dsls.triton.symbolic.nodes import Atom, Cond, Sum
 
 TIMEOUT = 2.0
-"""Seconds that Z3 may think about one question."""
+"""Seconds that Z3 may take for one question."""
 TIMEOUT_ON_DATA = 0.1
-"""The same where data are in it: what is not proved will be checked on the data anyway."""
+"""The same for a question that depends on data: what is not proved is checked on the data anyway."""
 _SMALL = 32
-"""A factor or divisor with no more values than this is taken apart, one case for each."""
+"""A factor or divisor with no more values than this is split into one case for each."""
 _BITS = 24
-"""Numbers with no more bits than this are taken apart where bits matter."""
-_PATIENCE = 0.15
-"""Seconds for finding the first of many counterexamples."""
+"""Bitwise operations on numbers with no more bits than this are modelled bit by bit."""
+_FIRST_TIMEOUT = 0.15
+"""Seconds for finding a counterexample with small program ids."""
 
 
 class Unsolved(Exception):
@@ -30,7 +30,7 @@ class Unsolved(Exception):
 
 
 def find(condition: Cond, timeout: float = TIMEOUT) -> dict[Atom, int] | None:
-    """Values of the variables for which a condition holds; None if there are none. The first found, or close.
+    """Values of the variables for which a condition holds, small ones if possible; None if there are none.
 
     The values are checked by evaluating: what is returned does make the condition true.
     """
@@ -42,7 +42,7 @@ def find(condition: Cond, timeout: float = TIMEOUT) -> dict[Atom, int] | None:
 def refuted(condition: Cond, cases: int = 3) -> bool:
     """Whether sums of its inequalities contradict each other: then it never holds. False means unknown.
 
-    Of its alternatives, so many are looked at one by one.
+    At most so many disjunctions are split into their alternatives.
     """
     facts = [part.args[0] for part in condition.parts if part.op == "ge"]
     facts += [s for part in condition.parts if part.op == "eq" for s in _both_ways(part.args[0])]
@@ -124,7 +124,7 @@ class _Query:
                 return self._first(found)
             # Bits of large numbers are not modelled exactly: this one is none, another may be.
             self._solver.add(z3.Or([self._atoms[one] != value for one, value in found.items()]))
-        raise Unsolved("it hangs on the bits of numbers, which are only checked program by program")
+        raise Unsolved("it depends on the bits of numbers, which are only checked program by program")
 
     def _values(self) -> dict[Atom, int]:
         model = self._solver.model()
@@ -137,7 +137,7 @@ class _Query:
     def _first(self, found: dict[Atom, int]) -> dict[Atom, int]:
         """Values like these, with smaller program ids, iterations and indices if that is quick."""
         z3, solver = self._z3, self._solver
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _FIRST_TIMEOUT
         order = {"pid": 0, "count": 1, "index": 2}
         wanted = sorted((one for one in found if one.op in order), key=lambda one: (order[one.op], one.args))
         for one in wanted:
@@ -309,5 +309,5 @@ class _Query:
 
 
 def unknowns(*nodes: Any) -> list[Atom]:
-    """The numbers in expressions that only running the kernel tells."""
+    """The numbers in expressions that are known only when the kernel runs."""
     return [one for one in atoms_of(*nodes) if one.op == "unknown"]

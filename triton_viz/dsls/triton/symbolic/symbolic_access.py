@@ -35,7 +35,7 @@ class Descriptor:
         self.base, self.shape, self.strides = base, shape, strides
         self.block = tuple(int(n) for n in block)
         self.offsets = offsets
-        """Where a block pointer points to; a descriptor is told with each access."""
+        """Where a block pointer points to; a descriptor receives offsets with each access."""
         self.round_f32_to_tf32 = False
 
     def pointers(
@@ -46,7 +46,7 @@ class Descriptor:
         return self._at(positions, offsets, self.block, checked)
 
     def rows(self, rows: Symbolic, column: Symbolic) -> tuple[Symbolic, Cond]:
-        """The addresses of rows picked by number, from one column on."""
+        """The addresses of the rows with these indices, from one column on."""
         block = (rows.shape[0], self.block[-1])
         return self._at([rows.sum, add(column.sum, index(1, block[1]))], [rows, column], block, None)
 
@@ -109,7 +109,7 @@ class AccessOps(Ops):
         return self._loaded(pointers, f"atomic_{str(op).rsplit('.', 1)[-1].lower()}")
 
     def create_atomic_cas(self, pointers: Symbolic, *_: Any) -> Symbolic:
-        """Write where what is there is what was expected."""
+        """Write where memory holds the expected value."""
         self.note("atomic", pointers, TRUE)
         return self._loaded(pointers, "atomic_cas")
 
@@ -172,7 +172,7 @@ class AccessOps(Ops):
     def create_descriptor_gather(
         self, descriptor: Descriptor, rows: Symbolic, column: Symbolic, *_: Any
     ) -> Symbolic:
-        """Rows picked by number, from one column on."""
+        """The rows with these indices, from one column on."""
         pointers, mask = descriptor.rows(rows, column)
         self.note("load", pointers, mask)
         return self._loaded(pointers)
@@ -180,7 +180,7 @@ class AccessOps(Ops):
     def create_descriptor_scatter(
         self, descriptor: Descriptor, value: Symbolic, rows: Symbolic, column: Symbolic
     ) -> None:
-        """Rows written by number, from one column on."""
+        """Write the rows with these indices, from one column on."""
         self.note("store", *descriptor.rows(rows, column))
 
     def create_make_block_ptr(

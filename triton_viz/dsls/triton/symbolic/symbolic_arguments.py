@@ -1,4 +1,4 @@
-"""A launch's arguments as an open kernel sees them: tensors are bases, numbers are what they are."""
+"""A launch's arguments as symbolic values: tensors are base addresses, numbers are constants."""
 
 from typing import Any
 
@@ -11,16 +11,24 @@ from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.symbolic.expression import FALSE, TRUE, base, number
 from triton_viz.dsls.triton.symbolic.expression_origin import Origin
+from triton_viz.dsls.triton.symbolic.integers import wrap
 from triton_viz.dsls.triton.symbolic.symbolic_ops import Stopped
-from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic
+from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, integer_type
 
 
-def as_symbolic(argument: Any, name: str, tensors: dict[str, TensorInfo], semantic: Any) -> Any:
-    """An argument as the kernel sees it; what is no tensor and no number as it is."""
+def as_symbolic(
+    argument: Any, name: str, tensors: dict[str, TensorInfo], semantic: Any, annotated: Any = None
+) -> Any:
+    """An argument as a symbolic value; what is neither a tensor nor a number is unchanged.
+
+    An annotated type takes precedence.
+    """
     if isinstance(argument, tl.constexpr):
         return argument.value
     if isinstance(argument, np.generic):
         argument = argument.item()
+    if annotated is not None and isinstance(argument, bool | int | float):
+        return _annotated(argument, annotated, name)
     if isinstance(argument, bool):
         return _tensor(TRUE if argument else FALSE, tl.int1, name)
     if isinstance(argument, int):
@@ -35,8 +43,17 @@ def as_symbolic(argument: Any, name: str, tensors: dict[str, TensorInfo], semant
     if hasattr(argument, "data_ptr") or isinstance(argument, TensorWrapper):
         if name not in tensors:
             raise Stopped(f"nothing is known of the tensor {name}")
-        return _tensor(base(name, tensors[name].address), compat.type_of(argument), name)
+        kind = compat.type_of(argument) if annotated is None or not annotated.is_ptr() else annotated
+        return _tensor(base(name, tensors[name].address), kind, name)
     return argument
+
+
+def _annotated(argument: bool | int | float, dtype: Any, name: str) -> Any:
+    if dtype.is_floating():
+        return _tensor(float(argument), dtype, name)
+    if dtype.is_bool():
+        return _tensor(TRUE if argument else FALSE, dtype, name)
+    return _tensor(wrap(number(int(argument)), integer_type(dtype)), dtype, name)
 
 
 def _tensor(node: Any, dtype: Any, name: str) -> Any:

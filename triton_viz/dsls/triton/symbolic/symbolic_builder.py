@@ -1,7 +1,7 @@
-"""The symbolic builder: what each op of Triton's language does to expressions.
+"""The symbolic builder: each op of Triton's language, on expressions.
 
-Triton's own language layer calls it as it calls the executor's. An op that is not known gives a number that
-is not known; only what might touch memory unseen stops the analysis.
+Triton's own language layer calls it as it calls the executor's. An unknown op gives an unknown value; one
+that may access memory stops the analysis.
 """
 
 import math
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import triton.language as tl
-from triton.runtime import interpreter
 
+from triton_viz.dsls.triton.ops.builder_base import BuilderBase
 from triton_viz.dsls.triton.ops.types import width
 from triton_viz.dsls.triton.symbolic import integers
 from triton_viz.dsls.triton.symbolic.combining import CombiningOps
@@ -45,68 +45,41 @@ _MEMORY = ("load", "store", "atomic", "descriptor", "gather", "scatter", "copy",
 """In the name of an op that is not known, these mean that it may touch memory."""
 
 
-class SymbolicBuilder(CombiningOps, AccessOps):
+class SymbolicBuilder(CombiningOps, AccessOps, BuilderBase):
     """All ops, on expressions."""
 
     def __init__(self, grid: tuple[int, int, int]):
         super().__init__(grid)
-        self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
-        self.arch = None
-        self.codegen_fns = {
-            "convert_custom_types": _convert_custom_types,
-            "min_dot_size": lambda left, right: (1, 1, 1),
-        }
+        BuilderBase.__init__(self)
 
     # --- programs, types and constants ---
 
     def create_get_program_id(self, axis: int) -> Symbolic:
-        """Which program this is: open."""
+        """The program id along one axis, as a variable."""
         return Symbolic(program_id(axis, self.grid[axis]), tl.int32, (), Origin(f"tl.program_id({axis})"))
 
     def create_get_num_programs(self, axis: int) -> Symbolic:
         """The grid's size along one axis."""
         return Symbolic(number(self.grid[axis]), tl.int32, (), Origin(f"tl.num_programs({axis})"))
 
-    def get_ptr_ty(self, element: Any, address_space: Any) -> Any:
-        """A pointer's type."""
-        return tl.pointer_type(element, address_space)
-
-    def get_block_ty(self, element: Any, shape: list[int]) -> Any:
-        """A block's type."""
-        return tl.block_type(element, shape)
-
-    def get_null_value(self, type: Any) -> Symbolic:
-        """Zero."""
-        return _constant(0, type.scalar)
+    def constant(self, value: Any, dtype: Any) -> Symbolic:
+        """A scalar constant."""
+        if dtype.is_floating():
+            return Symbolic(float(value), dtype, (), Origin(f"{value:g}"))
+        if dtype.is_bool():
+            return Symbolic(TRUE if value else FALSE, dtype, (), Origin(str(bool(value))))
+        return Symbolic(wrap(number(int(value)), integer_type(dtype)), dtype, (), Origin(str(int(value))))
 
     def get_all_ones_value(self, type: Any) -> Symbolic:
         """All bits set."""
         dtype = type.scalar
-        return _constant(1 if dtype.is_bool() or not integer_type(dtype).signed else -1, dtype, ones=True)
-
-    def get_fp16(self, value: float) -> Symbolic:
-        """A constant."""
-        return _constant(value, tl.float16)
-
-    def get_fp32(self, value: float) -> Symbolic:
-        """A constant."""
-        return _constant(value, tl.float32)
-
-    def get_fp64(self, value: float) -> Symbolic:
-        """A constant."""
-        return _constant(value, tl.float64)
-
-    def get_bf16(self, value: float) -> Symbolic:
-        """A constant."""
-        return _constant(value, tl.bfloat16)
-
-    def get_cache_policy(self, *_: Any) -> None:
-        """Nothing is cached here."""
+        kind = integer_type(dtype)
+        return self.constant(1 if dtype.is_bool() else -1 if kind.signed else kind.high, dtype)
 
     # --- casts ---
 
     def create_int_cast(self, arg: Symbolic, type: Any, is_signed: bool) -> Symbolic:
-        """Between types of integers."""
+        """A cast between integer types."""
         dtype = type.scalar
         if dtype.is_bool():
             low_bit = integers.bits_and(arg.sum, number(1), integer_type(arg.dtype))
@@ -131,7 +104,7 @@ class SymbolicBuilder(CombiningOps, AccessOps):
     create_fp_to_ui = create_fp_to_si
 
     def create_fp_to_fp(self, arg: Symbolic, type: Any, rounding: Any = None) -> Symbolic:
-        """Between floats."""
+        """A cast between floats."""
         exact = isinstance(arg.node, float) and arg.node.is_integer() and abs(arg.node) <= 256
         return Symbolic(arg.node if exact else None, type.scalar, arg.shape, arg.origin)
 
@@ -158,42 +131,44 @@ class SymbolicBuilder(CombiningOps, AccessOps):
         return Symbolic(wrap(arg.sum, integer_type(type.scalar)), type.scalar, arg.shape, arg.origin)
 
     def create_addptr(self, pointer: Symbolic, offset: Symbolic) -> Symbolic:
-        """A pointer so many elements further on."""
+        """A pointer moved by a number of elements."""
         moved = add(pointer.sum, scale(offset.sum, width(pointer.dtype)))
         return Symbolic(moved, pointer.dtype, pointer.shape, Origin("add", pointer.origin, offset.origin))
 
     # --- arithmetic ---
 
     def create_and(self, a: Symbolic, b: Symbolic) -> Symbolic:
-        """Bit by bit; of masks, where both are true."""
+        """Bitwise and; of masks, where both are true."""
         if isinstance(a.node, Cond) and isinstance(b.node, Cond):
             return _bool(both(a.node, b.node), a, b, "and")
-        return _whole(integers.bits_and(a.sum, b.sum, integer_type(a.dtype)), a, b, "and")
+        return _integer_result(integers.bits_and(a.sum, b.sum, integer_type(a.dtype)), a, b, "and")
 
     def create_or(self, a: Symbolic, b: Symbolic) -> Symbolic:
-        """Bit by bit; of masks, where one is true."""
+        """Bitwise or; of masks, where one is true."""
         if isinstance(a.node, Cond) and isinstance(b.node, Cond):
             return _bool(any_of((a.node, b.node)), a, b, "or")
-        return _whole(integers.bits_or(a.sum, b.sum, integer_type(a.dtype)), a, b, "or")
+        return _integer_result(integers.bits_or(a.sum, b.sum, integer_type(a.dtype)), a, b, "or")
 
     def create_xor(self, a: Symbolic, b: Symbolic) -> Symbolic:
-        """Bit by bit."""
+        """Bitwise exclusive or."""
         if isinstance(a.node, Cond) and isinstance(b.node, Cond):
             return _bool(_differ(a.node, b.node), a, b, "xor")
-        return _whole(integers.bits_xor(a.sum, b.sum, integer_type(a.dtype)), a, b, "xor")
+        return _integer_result(integers.bits_xor(a.sum, b.sum, integer_type(a.dtype)), a, b, "xor")
 
     def create_lshr(self, a: Symbolic, b: Symbolic) -> Symbolic:
-        """To the right, with zeros moving in."""
+        """A logical shift to the right, which fills with zeros."""
         kind = integer_type(a.dtype)
         unsigned = IntegerType(kind.bits, False)
         shifted = integers.shift_right(wrap(a.sum, unsigned), b.sum, unsigned)
-        return _whole(wrap(shifted, kind), a, b, "shr")
+        return _integer_result(wrap(shifted, kind), a, b, "shr")
 
     def create_ashr(self, a: Symbolic, b: Symbolic) -> Symbolic:
-        """To the right, with copies of the sign moving in."""
+        """An arithmetic shift to the right, which fills with the sign bit."""
         kind = integer_type(a.dtype)
         signed = IntegerType(kind.bits, True)
-        return _whole(wrap(integers.shift_right(wrap(a.sum, signed), b.sum, signed), kind), a, b, "shr")
+        return _integer_result(
+            wrap(integers.shift_right(wrap(a.sum, signed), b.sum, signed), kind), a, b, "shr"
+        )
 
     def create_umulhi(self, a: Symbolic, b: Symbolic) -> Symbolic:
         """The upper half of the product of two unsigned numbers."""
@@ -204,12 +179,12 @@ class SymbolicBuilder(CombiningOps, AccessOps):
         return Symbolic(wrap(upper, kind), a.dtype, a.shape, Origin("umulhi", a.origin, b.origin))
 
     def create_iabs(self, a: Symbolic) -> Symbolic:
-        """Without its sign."""
+        """The absolute value of an integer."""
         absolute = wrap(integers.absolute(a.sum), integer_type(a.dtype))
         return Symbolic(absolute, a.dtype, a.shape, Origin("abs", a.origin))
 
     def create_fneg(self, a: Symbolic) -> Symbolic:
-        """The other sign."""
+        """The negative of a float."""
         node = -a.node if isinstance(a.node, float) else None
         return Symbolic(node, a.dtype, a.shape, Origin("-", a.origin))
 
@@ -238,7 +213,7 @@ class SymbolicBuilder(CombiningOps, AccessOps):
     def create_inline_asm(
         self, assembly: str, constraints: str, args: list[Symbolic], types: list[Any], *_: Any
     ) -> "_Results":
-        """Instructions of a GPU: their results are unknown."""
+        """Inline assembly: its results are unknown."""
         origin = Origin("inline_asm", *(arg.origin for arg in args))
         shape = args[0].shape if args else ()
         return _Results([self.open_value(t, shape, "the result of inline assembly", origin) for t in types])
@@ -254,10 +229,7 @@ class SymbolicBuilder(CombiningOps, AccessOps):
     def __getattr__(self, name: str) -> Any:
         """A constant (`get_int32`), or an op that is not known: its result is not known either."""
         if name.startswith("get_"):
-            dtype = getattr(tl, name.removeprefix("get_"), None)
-            if not isinstance(dtype, tl.dtype):
-                raise AttributeError(name)
-            return lambda value: _constant(value, dtype)
+            return self.constant_of_type(name)
         if not name.startswith("create_"):
             raise AttributeError(name)
         short = name.removeprefix("create_")
@@ -285,25 +257,11 @@ class _Results:
         return self._values[position]
 
 
-def _constant(value: Any, dtype: Any, ones: bool = False) -> Symbolic:
-    if dtype.is_floating():
-        return Symbolic(float(value), dtype, (), Origin(f"{value:g}"))
-    if dtype.is_bool():
-        return Symbolic(TRUE if value else FALSE, dtype, (), Origin(str(bool(value))))
-    kind = integer_type(dtype)
-    value = kind.high if ones and not kind.signed else int(value)
-    return Symbolic(wrap(number(value), kind), dtype, (), Origin(str(value)))
-
-
-def _convert_custom_types(input: Any, type: Any, rounding: Any, _semantic: Any) -> Any:
-    return tl.tensor(_semantic.builder.create_fp_to_fp(input.handle, type, rounding), type)
-
-
 def _shape(a: Symbolic, b: Symbolic) -> tuple[int, ...]:
     return a.shape if len(a.shape) >= len(b.shape) else b.shape
 
 
-def _whole(node: Sum, a: Symbolic, b: Symbolic, op: str) -> Symbolic:
+def _integer_result(node: Sum, a: Symbolic, b: Symbolic, op: str) -> Symbolic:
     return Symbolic(node, a.dtype.scalar, _shape(a, b), Origin(op, a.origin, b.origin))
 
 
@@ -323,7 +281,7 @@ def _arithmetic(op: str, function: Callable[[Sum, Sum], Sum]) -> Callable[..., S
             # Triton's int1 is a number of one bit.
             node = both(a.node, b.node) if op == "mul" else _differ(a.node, b.node)
             return _bool(node, a, b, op)
-        return _whole(wrap(function(a.sum, b.sum), integer_type(a.dtype)), a, b, op)
+        return _integer_result(wrap(function(a.sum, b.sum), integer_type(a.dtype)), a, b, op)
 
     return run
 
@@ -377,7 +335,7 @@ _ARITHMETIC: dict[str, tuple[str, Callable[[Sum, Sum], Sum]]] = {
 
 
 def _shl(self: SymbolicBuilder, a: Symbolic, b: Symbolic) -> Symbolic:
-    return _whole(integers.shift_left(a.sum, b.sum, integer_type(a.dtype)), a, b, "shl")
+    return _integer_result(integers.shift_left(a.sum, b.sum, integer_type(a.dtype)), a, b, "shl")
 
 
 SymbolicBuilder.create_shl = _shl  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Symbolic flow: control flow when which programs are meant is open.
+"""Symbolic flow: control flow for symbolic program ids.
 
 It is the executor's flow with conditions in place of lanes: *active* is the condition under which a program
-comes to the current statement. Both ways of an `if` are run, and assignments become choices.
+reaches the current statement. Both branches of an `if` are run, and assignments become choices.
 """
 
 import sys
@@ -49,7 +49,7 @@ class SymbolicFlow(Flow):
 
     @property
     def active(self) -> Cond:
-        """Which programs come to the current statement."""
+        """Which programs reach the current statement."""
         return self.lanes.active  # type: ignore[return-value]
 
     @property
@@ -82,7 +82,7 @@ class SymbolicFlow(Flow):
         finally:
             self._extra = outer
 
-    # --- who is active ---
+    # --- active programs ---
 
     def set_active(self, active: Any) -> None:
         """Make this the condition of what follows."""
@@ -121,7 +121,7 @@ class SymbolicFlow(Flow):
         return Split(rest)  # type: ignore[arg-type]
 
     def chosen(self, split: "bool | Split", a: Any, b: Any) -> Any:
-        """`a if c else b`, with the sides that were wanted."""
+        """`a if c else b`, with the sides that were evaluated."""
         if not isinstance(split, Split):
             return a if split else b
         self.join()
@@ -161,7 +161,7 @@ class SymbolicFlow(Flow):
         return next((loop for loop in reversed(loops) if loop.at > self.frame.base and loop.summarized), None)
 
     def _relative(self) -> Cond:
-        """Under which condition an assignment happens, among those that will look at the variable."""
+        """The condition of an assignment, among the programs that may read the variable later."""
         base = self.frame.base
         loop = self._summarized()
         if loop is not None:
@@ -194,13 +194,13 @@ class SymbolicFlow(Flow):
             test = Symbolic(mask, tl.int1, (), Origin("the branch taken"))
             if isinstance(a.handle, Symbolic) and isinstance(b.handle, Symbolic):
                 return tl.tensor(self.semantic.builder.create_select(test, a.handle, b.handle), kind)
-        return self._torn(mask, a, b)
+        return self._of_two_types(mask, a, b)
 
-    def _torn(self, mask: Cond, new: Any, old: Any) -> Any:
+    def _of_two_types(self, mask: Cond, new: Any, old: Any) -> Any:
         """A variable of one kind for some programs and of another for others.
 
-        Triton compiles that only if it is not read where the branches meet again. So those that did not
-        assign it will not ask for it, and if they do, they get a value that is not known.
+        Triton compiles that only if it is not read after the branches join. So programs that did not assign
+        it do not read it; if they do, its value is unknown.
         """
         if isinstance(new, tl.tensor) and isinstance(new.handle, Symbolic) and _is_plain_tensor(old):
             handle: Any = new.handle

@@ -1,7 +1,7 @@
-"""Loops with open bounds: the body runs once to see what it changes, and once more for any iteration.
+"""Loops with symbolic bounds: the body runs once to find what it changes, and once more for any iteration.
 
-Short loops, and those over things that are no numbers, are unrolled; which ones is also decided by the
-engine, which starts anew with another choice when one was bad (`Restart`).
+Short loops, and those over objects that are not numbers, are unrolled. If a loop cannot be analyzed in the
+way that was chosen, the engine runs the kernel again with another choice (`Restart`).
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ _LONGEST_WHILE = 64
 
 
 class SymbolicLoop:
-    """A loop that is running. `regions[at - 1]` is who comes out at the end, `regions[at]` who is inside."""
+    """A running loop. `regions[at - 1]` has the programs that come out, `regions[at]` those inside."""
 
     def __init__(self, flow: "SymbolicFlow", key: Key, items: Any = None, as_tensor: bool = False):
         self.flow, self.key, self.line = flow, key, key[1]
@@ -288,7 +288,7 @@ class SymbolicLoop:
         raise Stopped(f"the loop in line {self.line} is not followed: {why}")
 
     def _restore(self) -> None:
-        """Make undone what the probing pass did to who is where."""
+        """Restore the regions as they were before the probing pass."""
         flow = self.flow
         regions, value, returned = self._saved
         if any(a is not b for a, b in zip(regions[: self.at], flow.waiting, strict=False)):
@@ -335,7 +335,7 @@ class SymbolicLoop:
         )
 
     def after(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The variables behind the loop."""
+        """The variables after the loop."""
         if not self.summarized or self._phase != "done":
             return values
         flow = self.flow
@@ -390,7 +390,7 @@ class SymbolicLoop:
         return False
 
     def end(self) -> None:
-        """Let all go on that came in, but for those that have returned."""
+        """Activate the programs that entered the loop, except those that have returned."""
         flow = self.flow
         flow.loops.pop()
         entered = flow.waiting[self.at - 1]
@@ -419,7 +419,7 @@ def _as_value(probe: Probe, node: Any, origin: Origin) -> Symbolic:
 
 
 def _without_wraps(a: Sum, one: Any) -> Sum:
-    """A sum, its numbers that hang on a counter without wrapping around. Whether they do is seen later."""
+    """A sum whose numbers that depend on a counter do not wrap around; that is verified later."""
     for term, by in a.terms:
         if term.op == "wrap" and one in set(atoms_of(term.args[0])):
             rest = Sum(a.const, tuple(t for t in a.terms if t[0] is not term))

@@ -10,14 +10,14 @@ from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, indices, in
 
 
 class Note(Protocol):
-    """Hears of an access."""
+    """Called with each access."""
 
     def __call__(self, kind: str, pointers: Symbolic, mask: Cond, masked: bool = False, /) -> None:
         """A load, store, atomic or descriptor; where the mask is true; whether there is one in the source."""
 
 
 class Stopped(Exception):
-    """The analysis cannot go on: what follows is not known."""
+    """The analysis cannot continue."""
 
 
 class Ops:
@@ -39,7 +39,7 @@ class Ops:
         origin: Origin,
         bounds: tuple[int, int] | None = None,
     ) -> Symbolic:
-        """A value that only running the kernel tells. The text says what it is."""
+        """A value that is known only when the kernel runs. The text describes it."""
         dtype = dtype.scalar
         args = (*indices(shape), *self.scope())
         if bounds is not None and not dtype.is_floating() and not dtype.is_bool():

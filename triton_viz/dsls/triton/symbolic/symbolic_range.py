@@ -59,7 +59,7 @@ class Static:
 
 
 class SymbolicRange:
-    """`range` with open bounds."""
+    """`range` with symbolic bounds."""
 
     def __init__(self, flow: "SymbolicFlow", start: Any, stop: Any, step: Any):
         self.flow = flow

@@ -1,4 +1,4 @@
-"""Rewriting for open program ids: loops also hand over the variables that they change.
+"""Rewriting for symbolic program ids: loops also hand over the variables that they change.
 
     while c:             while __1.next():
         x = f(x)             (x,) = __1.carry(("x",), (x,))
@@ -8,8 +8,8 @@
                          __1.end()
                          (x,) = __1.after((x,))
 
-With that, a loop can run its body once with the variables open, see what becomes of them, and say what they
-are in any iteration (`loops.py`).
+With that, a loop can run its body once with unknown variables, and derive their values in any iteration
+(`symbolic_loops.py`).
 """
 
 import ast

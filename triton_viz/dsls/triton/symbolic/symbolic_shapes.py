@@ -1,4 +1,4 @@
-"""Making and reshaping blocks: what happens to an element's indices."""
+"""Ops that make and reshape blocks: they map the indices of elements."""
 
 import math
 from typing import Any
@@ -43,17 +43,17 @@ class ShapeOps(Ops):
         return Symbolic(arg.node, arg.dtype, (), arg.origin)
 
     def create_expand_dims(self, arg: Symbolic, axis: int) -> Symbolic:
-        """With a new axis of length one."""
+        """A block with a new axis of length one."""
         shape = arg.shape
         moved = {k: index(k + 1, shape[k]) for k in range(axis, len(shape))}
         return reindexed(arg, moved, (*shape[:axis], 1, *shape[axis:]))
 
     def create_broadcast(self, arg: Symbolic, shape: Any) -> Symbolic:
-        """Repeated along axes of length one."""
+        """A block repeated along axes of length one."""
         return Symbolic(arg.node, arg.dtype, tuple(int(plain(n)) for n in shape), arg.origin)
 
     def create_trans(self, arg: Symbolic, order: Any) -> Symbolic:
-        """With its axes in another order."""
+        """A block with its axes in another order."""
         order = tuple(int(plain(axis)) for axis in order)
         moved = {old: index(new, arg.shape[old]) for new, old in enumerate(order)}
         return reindexed(arg, moved, tuple(arg.shape[axis] for axis in order))
@@ -71,7 +71,7 @@ class ShapeOps(Ops):
         return reindexed(arg, moved, shape)
 
     def create_cat(self, left: Symbolic, right: Symbolic, *_: Any) -> Symbolic:
-        """One after the other."""
+        """Two blocks, one after the other along the first axis."""
         n, m = left.shape[0], right.shape[0]
         shape = (n + m, *left.shape[1:])
         here = index(0, n + m)
@@ -79,7 +79,7 @@ class ShapeOps(Ops):
         return _either(less(here, number(n)), a, b, "cat")
 
     def create_join(self, left: Symbolic, right: Symbolic) -> Symbolic:
-        """Side by side along a new last axis."""
+        """Two blocks joined along a new last axis."""
         shape = (*left.shape, 2)
         a, b = (Symbolic(x.node, x.dtype, shape, x.origin) for x in (left, right))
         return _either(equal(index(len(shape) - 1, 2), number(0)), a, b, "join")

@@ -1,4 +1,4 @@
-"""A value of a kernel that runs with open program ids: one expression that stands for each element."""
+"""A value of a kernel that runs with symbolic program ids: one expression that stands for each element."""
 
 from typing import Any
 
@@ -16,6 +16,7 @@ from triton_viz.dsls.triton.symbolic.expression import (
 from triton_viz.dsls.triton.symbolic.expression_origin import Origin
 from triton_viz.dsls.triton.symbolic.integers import IntegerType
 from triton_viz.dsls.triton.symbolic.nodes import Cond, Node, Sum
+from triton_viz.executor.value import Handle
 
 KINDS: dict[Any, IntegerType] = {
     dtype: IntegerType(dtype.primitive_bitwidth, dtype.is_int_signed())
@@ -24,18 +25,17 @@ KINDS: dict[Any, IntegerType] = {
 _ADDRESSES = IntegerType(64, True)
 
 
-class Symbolic:
+class Symbolic(Handle):
     """The value of a tensor of the language: the element at the block's indices, as an expression."""
 
-    __slots__ = ("attr", "dtype", "node", "origin", "shape")
+    __slots__ = ("node", "origin", "shape")
 
     def __init__(self, node: "Node | float | None", dtype: Any, shape: tuple[int, ...], origin: Origin):
+        super().__init__(dtype)
         self.node = node
         """A sum for integers and pointers, a condition for int1; of floats only constants are known."""
-        self.dtype = dtype
         self.shape = shape
         self.origin = origin
-        self.attr: dict[str, Any] | None = None
 
     @property
     def sum(self) -> Sum:
@@ -59,20 +59,6 @@ class Symbolic:
     def data(self) -> str:
         """A short description, for messages."""
         return f"<{self.dtype} {list(self.shape)}>"
-
-    def set_attr(self, name: str, value: Any) -> None:
-        """A hint to the compiler."""
-
-    def get_element_ty(self) -> Any:
-        """The type at the end of a pointer, or the element's own."""
-        dtype = self.dtype
-        while hasattr(dtype, "element_ty"):
-            dtype = dtype.element_ty
-        return dtype
-
-    def clone(self) -> "Symbolic":
-        """Itself: it is immutable."""
-        return self
 
 
 def integer_type(dtype: Any) -> IntegerType:

@@ -1,4 +1,4 @@
-"""The parameters of a request, checked: an error becomes an answer that says what to fix."""
+"""The parameters of a request, checked: an invalid one is an answer that says what to fix."""
 
 import math
 
@@ -12,6 +12,8 @@ from triton_viz.visualizer.raw_tensor_data import find
 from triton_viz.visualizer.tensor_tiles import Window
 
 MOST_CELLS = 1 << 22
+MOST_COUNTED = 1 << 28
+"""Elements or programs for each of which an answer takes a number: a few gigabytes in all."""
 
 
 def number(name: str, default: int | None = None, least: int = 0, most: int = 10**15) -> int:
@@ -70,6 +72,12 @@ def tensor(of: Launch) -> TensorInfo:
     raise NotFound(f"{of.kernel} has no tensor {name[:40]!r}; there is {names}.")
 
 
+def each_of(count: int, what: str) -> None:
+    """Refuse an answer for which each of so many would be looked at: the process would run out of memory."""
+    if count > MOST_COUNTED:
+        raise BadRequest(f"{what} are {count:,}: at most {MOST_COUNTED:,} are looked at one by one.")
+
+
 def op(name: str = "uuid") -> tuple[str, Launch, int, Program]:
     """The op that is asked for by its uuid."""
     uuid = request.args.get(name, "")
@@ -83,7 +91,7 @@ def window(count: int) -> Window:
     """The piece of a matrix that is asked for."""
     found = Window(
         count=min(count, number("until", count)),
-        columns=number("columns", least=1),
+        columns=min(number("columns", least=1), max(count, 1)),  # a longer row has nothing more to show
         top=number("top", 0),
         left=number("left", 0),
         across=number("across", least=1, most=8192),

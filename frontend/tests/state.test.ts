@@ -1,7 +1,7 @@
-// The state of the page: changed in one place, heard where it is drawn.
+// The state of the page, and which listeners a change calls.
 
 import { describe, expect, it } from "vitest";
-import { Store } from "../src/store";
+import { Store } from "../src/state";
 
 describe("the store", () => {
   it("tells those that listen to a field, after all of a change is made", () => {
@@ -21,6 +21,16 @@ describe("the store", () => {
     store.on("op", () => calls++);
     store.set({ op: undefined });
     expect(calls).toBe(1);
+  });
+
+  it("calls a listener of several fields once for a change of all of them", () => {
+    const store = new Store({ from: 0, to: 1, selected: "" });
+    const heard: string[] = [];
+    store.on(["from", "to"], ({ from, to }) => heard.push(`${from} to ${to}`));
+    store.set({ from: 2, to: 3 });
+    store.set({ to: 4 });
+    store.set({ selected: "matmul" });
+    expect(heard).toEqual(["2 to 3", "2 to 4"]);
   });
 
   it("leaves a state that was taken before as it was", () => {

@@ -1,0 +1,17 @@
+"""Tensors that tests of the sanitizer give to kernels."""
+
+import math
+
+import torch
+
+
+def ints(*numbers: int) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.int32)
+
+
+def zeros(*shape: int) -> torch.Tensor:
+    return torch.zeros(shape, dtype=torch.int32)
+
+
+def floats(*shape: int) -> torch.Tensor:
+    return torch.arange(1.0, 1 + math.prod(shape)).reshape(shape)
