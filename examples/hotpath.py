@@ -18,7 +18,7 @@ import gt
 from gt.client import session
 
 STEPS = 300
-PATIENCE = 180
+COMPILE_SECONDS = 180
 """Seconds to wait for the compiler, at the most."""
 
 
@@ -77,7 +77,7 @@ def main() -> None:
     print(f"found:     {found:6.0f} steps a second, loss {loss:.4f} after {STEPS}")
     now = stats()
     print(f"           {now['hot_sequences']} sequence(s), {now['hot_instructions']} instructions of repeats")
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + COMPILE_SECONDS
     while time.monotonic() < end and (now["compiling"] or not now["compiled"]):
         speed(step)
         now = stats()

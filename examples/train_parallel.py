@@ -19,7 +19,7 @@ from examples.train_transformer import batches, make_model
 
 SIGNALS = Path(__file__).with_name("parallel.yaml")
 
-# Of two products in a row, the first weight is split by rows and the second by columns: what lies between
+# Of two products in a row, the first weight is split by rows and the second by columns: the tensor between
 # them is split too, and only the result of the second has to be added up.
 ROWS = ("qkv.weight", "mlp.0.weight", "qkv.bias", "mlp.0.bias")
 COLUMNS = ("attention.out.weight", "mlp.2.weight")

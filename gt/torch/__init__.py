@@ -9,15 +9,40 @@ PyTorch's own autograd, modules and optimizers run in the program; below autogra
 instruction. A tensor of the device is a plain `torch.Tensor` whose storage has no memory: see `buffers.py`.
 """
 
+import torch
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from gt.torch.device import TapestryModule
+from gt.torch.device import TapestryModule, patch_accelerator
 
-_setup_privateuseone_for_python_backend("tapestry", backend_module=TapestryModule())
+_module = TapestryModule()
+_setup_privateuseone_for_python_backend("tapestry", backend_module=_module)
 
-from gt.torch import autocast, backward, modules, registration, storages  # noqa: E402 - the device must have its name first
+from gt.torch import (  # noqa: E402 - the device must have its name first
+    attention,
+    autocast,
+    backward,
+    compiling,
+    custom_ops,
+    linear,
+    registration,
+    scopes,
+    set_data,
+    storages,
+    unsupported,
+)
 
-_libraries = [registration.register(), *autocast.register()]
-modules.keep_ties()
-backward.stay_in_thread()
-storages.without_memory()
+_libraries = [
+    *(registration.register(), attention.register(), linear.register()),
+    *(one for library in (autocast, custom_ops, unsupported) for one in library.register()),
+]
+set_data.move_by_data()
+backward.patch_backward()
+scopes.patch_modules_and_optimizers()
+storages.patch_storages()
+compiling.patch_compile()
+if not torch.cuda.is_available():
+    patch_accelerator(_module)
+
+from gt.torch.shard import shard  # noqa: E402 - the kernels must be registered first
+
+__all__ = ["shard"]

@@ -1,38 +1,33 @@
 """The contents of a storage: a value of the stream, and how views of it are read and written.
 
-A tensor of the device is a plain `torch.Tensor` whose storage has no memory. PyTorch keeps account of
-sizes, strides, offsets, views and version counters, as for any device; what the storage holds is a
-`Buffer`, kept as an attribute of the storage's Python object, which lives exactly as long as the storage.
-In-place ops give a buffer a new value: on the server nothing is ever overwritten.
+A tensor of the device is a plain `torch.Tensor` whose storage has no memory. PyTorch tracks sizes, strides,
+offsets, views and version counters, as for any device; the contents of a storage are a `Buffer`, an attribute
+of the storage's Python object, which lives exactly as long as the storage. In-place ops give a buffer a new
+value: on the server nothing is ever overwritten.
 """
 
-import itertools
+import contextlib
 import math
+import threading
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import torch
 
 from gt.client import session
 from gt.client.client import Client
+from gt.ops.aten import RESULTS, result_text
+from gt.ops.dtypes import ITEMSIZE
 from gt.stream.instructions import Op
+from gt.torch.allocation import DEVICE, allocator
 from gt.torch.geometry import Geometry, Step, contiguous_strides, is_dense, plan
 from gt.torch.sites import site
-
-DEVICE = torch.device("privateuseone:0")
-"""The device; `gt.torch.device` renames it to "tapestry"."""
-
-_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-_set_storage = torch.ops.aten.set_.source_Storage_storage_offset._handle.redispatch_boxed
-_create_empty = torch._C._acc.create_empty_tensor  # type: ignore[attr-defined]
-_create_storage = torch._C._construct_storage_from_data_pointer
-_addresses = itertools.count(1 << 60, 1 << 32)
-"""Storages have addresses of their own: libraries find shared tensors by them. Nothing is there."""
 
 
 class Layout:
     """A tensor's size, strides and dtype. Equal layouts are one object, so they are compared by identity."""
 
-    __slots__ = ("dtype", "home", "nbytes", "size", "stride")
+    __slots__ = ("allocate", "dtype", "home", "size", "stride")
     _known: ClassVar[dict[tuple[Any, ...], "Layout"]] = {}
 
     def __new__(cls, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> "Layout":
@@ -49,7 +44,7 @@ class Layout:
                     1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if math.prod(size) else 0
                 )
                 known.home = _flat(numel)
-            known.nbytes = numel * dtype.itemsize
+            known.allocate = allocator(size, stride, dtype, numel * dtype.itemsize)
             if len(cls._known) > 100_000:
                 cls._known.clear()
             cls._known[size, stride, dtype] = known
@@ -57,7 +52,7 @@ class Layout:
 
 
 class Handle:
-    """A value on the server, freed there when nothing here refers to it any more."""
+    """A value on the server, freed there when its last reference in the program is dropped."""
 
     __slots__ = ("client", "id")
 
@@ -69,23 +64,13 @@ class Handle:
         self.client.emit(self.id)
 
 
-class Item:
-    """One of the results of an op that has several: taken when it is first read."""
-
-    __slots__ = ("all", "index")
-
-    def __init__(self, all: Handle, index: int) -> None:
-        self.all = all
-        self.index = index
-
-
 class Buffer:
-    """What a storage holds: a value whose elements are all of the storage's, in the order of `home`."""
+    """The contents of a storage: a value with all its elements, in the order of `home`."""
 
     __slots__ = ("_views", "dtype", "home", "layout", "value")
 
     def __init__(
-        self, home: Geometry, dtype: torch.dtype, value: "Handle | Item | None", layout: Layout | None = None
+        self, home: Geometry, dtype: torch.dtype, value: "Handle | None", layout: Layout | None = None
     ) -> None:
         self.home = home
         self.dtype = dtype
@@ -100,16 +85,10 @@ class Buffer:
         value = self.value
         if type(value) is Handle:
             return value
-        if value is None:
-            dtype = self.dtype
-            attrs = {"size": list(self.home.size), "fill_value": _zero(dtype), "dtype": name_of(dtype)}
-            value = emit("aten::full", (), attrs)
-        else:
-            value = _taken(value)
-        self.value = value
-        return value
+        self.value = zeros(self.home.size, self.dtype)
+        return self.value
 
-    def write(self, value: "Handle | Item") -> None:
+    def write(self, value: Handle) -> None:
         """Replace the contents; `value` has the geometry of `home`."""
         self.value = value
         self._views = None
@@ -134,7 +113,7 @@ class Buffer:
             self._views[view, dtype] = found
         return found
 
-    def write_view(self, view: Geometry, dtype: torch.dtype, value: "Handle | Item") -> None:
+    def write_view(self, view: Geometry, dtype: torch.dtype, value: Handle) -> None:
         """Replace the elements of a tensor with this geometry and dtype by a value of its size."""
         if dtype != self.dtype:
             other = self._reinterpreted(dtype)
@@ -143,12 +122,12 @@ class Buffer:
             self.home = back.home
             self.write(back.read())
         elif view.numel == self.home.numel and view.offset == 0 and is_dense(view.size, view.stride):
-            self.home = view  # all elements are new: their order is now this tensor's
+            self.home = view  # all elements are replaced, so the storage can have this tensor's order
             self.write(value)
         elif view.numel:
-            taken, steps = _taken(value), plan(self.home, view)
+            steps = plan(self.home, view)
             self.write(
-                self._scattered_strided(view, taken) if steps is None else self._scattered(steps, taken)
+                self._scattered_strided(view, value) if steps is None else self._scattered(steps, value)
             )
 
     def _scattered(self, steps: tuple[Step, ...], value: Handle) -> Handle:
@@ -167,7 +146,8 @@ class Buffer:
             elif step.op == "transpose":
                 value = emit("transpose", (value,), step.attrs)
             else:
-                # Elements in one place: PyTorch lets only ops pass that write the same to all of them.
+                # Several elements in one place: PyTorch allows only ops that write the same value to all of
+                # them.
                 index = [[0, n, 1] for n in step.shape]
                 value = emit("getitem", (value,), {"index": index})
         return value
@@ -193,13 +173,9 @@ class Buffer:
     def _reinterpreted(self, dtype: torch.dtype) -> "Buffer":
         """The same bytes as elements of another dtype."""
         flat = self.in_memory_order()
-        other = emit("aten::view.dtype", (flat,), {"dtype": name_of(dtype)})
         numel = self.home.numel * self.dtype.itemsize // dtype.itemsize
+        other = emit_aten("aten::view.dtype", (flat,), {"dtype": name_of(dtype)}, (numel,), dtype)
         return Buffer(_flat(numel), dtype, other)
-
-
-def _taken(value: "Handle | Item") -> Handle:
-    return emit("item", (value.all,), {"index": value.index}) if type(value) is Item else value  # type: ignore[return-value]
 
 
 def _strided(view: Geometry) -> dict[str, Any]:
@@ -218,7 +194,7 @@ _names: dict[torch.dtype, str] = {}
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """A dtype's name as it travels: "torch.float32"."""
+    """A dtype's name in instructions: "torch.float32"."""
     name = _names.get(dtype)
     if name is None:
         name = _names[dtype] = str(dtype)
@@ -228,9 +204,31 @@ def name_of(dtype: torch.dtype) -> str:
 # --- instructions ---
 
 
+class _Target(threading.local):
+    client: Any = None
+
+
+_target = _Target()
+
+
+def current_client() -> Client:
+    """The client that ops without inputs are issued to."""
+    return _target.client or session.current()
+
+
+@contextlib.contextmanager
+def recording_to(recorder: Any) -> Iterator[None]:
+    """Issue ops without inputs to a recorder instead of the program's client, in this thread."""
+    before, _target.client = _target.client, recorder
+    try:
+        yield
+    finally:
+        _target.client = before
+
+
 def emit(op: str, inputs: "tuple[Handle, ...]", attrs: dict[str, Any] | None) -> Handle:
-    """Append an instruction to the stream; the result is the value it will make."""
-    client = inputs[0].client if inputs else session.current()
+    """Append an instruction to the stream; returns the value that it will create."""
+    client = inputs[0].client if inputs else current_client()
     number = client.next_id()
     client.emit(Op(number, op, tuple([x.id for x in inputs]), attrs or None, site(client)))
     if number >= client.next_flush:
@@ -238,23 +236,47 @@ def emit(op: str, inputs: "tuple[Handle, ...]", attrs: dict[str, Any] | None) ->
     return Handle(client, number)
 
 
+def emit_aten(
+    op: str, inputs: "tuple[Handle, ...]", attrs: dict[str, Any], size: Iterable[int], dtype: torch.dtype
+) -> Handle:
+    """As `emit`, for an op by PyTorch's name, whose result has this size and dtype."""
+    text = result_text(size, name_of(dtype).removeprefix("torch."))
+    return emit(op, inputs, {**attrs, RESULTS: text})
+
+
+def zeros(size: tuple[int, ...], dtype: torch.dtype) -> Handle:
+    """A value of zeros."""
+    name = name_of(dtype).removeprefix("torch.")
+    if name in ITEMSIZE:
+        return emit("full", (), {"shape": list(size), "value": _zero(dtype), "dtype": name})
+    attrs = {"size": list(size), "fill_value": _zero(dtype), "dtype": name_of(dtype)}
+    return emit_aten("aten::full", (), attrs, size, dtype)
+
+
+def items(value: Handle, count: int) -> list[Handle]:
+    """The results of an op that has several.
+
+    The `item` ops follow at once, so that no repeated sequence ends with a value that is several tensors,
+    which could not be an input or a result of compiled code.
+    """
+    return [emit("item", (value,), {"index": n}) for n in range(count)]
+
+
 # --- tensors ---
 
 
-def create(layout: Layout, value: "Handle | Item | None") -> torch.Tensor:
+def create(layout: Layout, value: "Handle | None") -> torch.Tensor:
     """A new tensor of the device, with a storage of its own."""
-    storage: Any = _create_storage(next(_addresses), DEVICE, layout.nbytes)
-    size, stride, dtype, home = layout.size, layout.stride, layout.dtype, layout.home
-    if home.size is size:
+    tensor = layout.allocate()
+    storage: Any = tensor.untyped_storage()
+    home, dtype = layout.home, layout.dtype
+    if home.size is layout.size:
         storage.tapestry = Buffer(home, dtype, value, layout)
-        return _set_storage(_CPU, _create_empty(_NO_SIZE, dtype), storage, 0, size, stride)
+        return tensor
     buffer = storage.tapestry = Buffer(home, dtype, None)
     if value is not None:
-        buffer.write_view(Geometry(size, stride, 0), dtype, value)
-    return _set_storage(_CPU, _create_empty(_NO_SIZE, dtype), storage, 0, size, stride)
-
-
-_NO_SIZE = (0,)
+        buffer.write_view(Geometry(layout.size, layout.stride, 0), dtype, value)
+    return tensor
 
 
 def contiguous(size: tuple[int, ...], dtype: torch.dtype) -> Layout:
@@ -263,11 +285,15 @@ def contiguous(size: tuple[int, ...], dtype: torch.dtype) -> Layout:
 
 
 def buffer_of(tensor: torch.Tensor) -> Buffer:
-    """What a tensor's storage holds."""
+    """The contents of a tensor's storage."""
     storage: Any = tensor.untyped_storage()
     try:
         return storage.tapestry
     except AttributeError:
+        if storage.device.type != DEVICE.type:
+            raise RuntimeError(
+                f"expected a tensor of the device tapestry, but got one on {tensor.device}"
+            ) from None
         numel = storage.nbytes() // tensor.dtype.itemsize
         buffer = storage.tapestry = Buffer(_flat(numel), tensor.dtype, None)
         return buffer
@@ -292,20 +318,20 @@ def read(tensor: torch.Tensor) -> Handle:
 
 
 def _flipped(tensor: torch.Tensor, value: Handle) -> Handle:
-    """Conjugate or negate elements if the tensor is such a view of its storage: both ways alike."""
-    if tensor.is_conj():
-        value = emit("aten::conj_physical", (value,), None)
+    """Conjugate or negate elements if the tensor is such a view of its storage; the inverse is the same."""
+    if tensor.dtype.is_complex and tensor.is_conj():
+        value = emit_aten("aten::conj_physical", (value,), {}, tensor.shape, tensor.dtype)
     return emit("neg", (value,), None) if tensor.is_neg() else value
 
 
-def write(tensor: torch.Tensor, value: "Handle | Item") -> None:
+def write(tensor: torch.Tensor, value: Handle) -> None:
     """Replace a tensor's elements by a value of its size and dtype."""
     buffer = buffer_of(tensor)
     if buffer.layout is not None:
         buffer.write(value)
     else:
         if tensor.is_conj() or tensor.is_neg():
-            value = _flipped(tensor, _taken(value))
+            value = _flipped(tensor, value)
         buffer.write_view(geometry_of(tensor), tensor.dtype, value)
 
 
@@ -324,4 +350,4 @@ def is_on_device(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == DEVICE.type
 
 
-__all__ = ["Buffer", "Handle", "Item", "contiguous_strides", "create", "emit", "read", "write"]
+__all__ = ["Buffer", "Handle", "contiguous_strides", "create", "emit", "read", "write"]

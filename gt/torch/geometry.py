@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 
 class Geometry(NamedTuple):
-    """Where a tensor's elements are in its storage, in elements."""
+    """The size, strides and offset of a tensor in its storage, in elements."""
 
     size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -56,7 +56,7 @@ def contiguous_strides(size: tuple[int, ...]) -> tuple[int, ...]:
 
 @functools.lru_cache(65536)
 def is_dense(size: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    """Whether the elements are all different and have no gaps between them, in any order of dimensions."""
+    """Whether the elements do not overlap and have no gaps between them, in any order of dimensions."""
     expected = 1
     for step, n in sorted((s, n) for n, s in zip(size, stride, strict=True) if n != 1):
         if step != expected:
@@ -75,7 +75,7 @@ def memory_order(geometry: Geometry) -> tuple[int, ...]:
 
 @functools.lru_cache(65536)
 def plan(home: Geometry, view: Geometry) -> tuple[Step, ...] | None:
-    """The ops that compute a view from its storage's home; None if there are none but `as_strided`."""
+    """The ops that compute a view from its storage's home; None if only `as_strided` can."""
     if view == home:
         return ()
     if not view.numel or not home.numel:
@@ -101,7 +101,7 @@ def plan(home: Geometry, view: Geometry) -> tuple[Step, ...] | None:
 
 
 def _permutation(home: Geometry, view: Geometry) -> tuple[Step, ...]:
-    """A view that has the home's dimensions in another order."""
+    """The ops of a view that permutes the home's dimensions."""
     free = list(range(len(home.size)))
     dims = []
     for pair in zip(view.size, view.stride, strict=True):
@@ -167,7 +167,7 @@ def _refine(
 def _cuts(shape: tuple[int, ...], total: int, active: list[tuple[int, int, int]]) -> list[int] | None:
     """The strides of a refinement of a contiguous shape that has the view's strides among its own."""
     wanted = {1, total} | {s for s, _, _ in active}
-    # The shape's own dimensions and the view's end at good places to cut, if both allow it.
+    # Cut where both a dimension of the shape and one of the view end, if there is such a place.
     optional = sorted({s * n for s, n, _ in active} | set(contiguous_strides(shape)))
     cuts = sorted(wanted)
     if any(after % cut for cut, after in itertools.pairwise(cuts)):

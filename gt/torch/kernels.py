@@ -1,59 +1,44 @@
 """The kernels of the device: an aten op becomes an instruction of the stream.
 
-PyTorch's dispatcher calls a kernel below autograd, for every aten op that is not composed of others. What
-an op's instruction looks like depends on its arguments' layouts and on its other arguments, but for floats:
-so it is worked out once (`Plan`) and remembered. Results' layouts come from the meta device.
+PyTorch's dispatcher calls a kernel below autograd, for every aten op that is not composed of others. What an
+op's instruction looks like depends on its arguments' layouts and on its other arguments, except floats: so it
+is determined once (`Plan`) and cached. The layouts of results come from the meta device.
 
 An op that changes its arguments is issued as the op that computes the same and changes nothing; then the
 buffers of these arguments get the results.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from gt.errors import WorkerError
+from gt.ops.aten import RESULTS
 from gt.stream.instructions import Op
 from gt.torch import lowering
+from gt.torch.arguments import encode, move_to_device, row_infers
 from gt.torch.buffers import (
-    DEVICE,
     Buffer,
     Handle,
-    Item,
     Layout,
     check_distinct,
     create,
     emit,
+    emit_aten,
+    items,
+    layout_of,
     name_of,
     read,
     write,
 )
-from gt.torch.results import Results, ask, results_on_meta
-from gt.torch.schemas import IGNORED, Schema, schema_of
+from gt.torch.checks import check
+from gt.torch.device import check_index
+from gt.torch.plans import Plan, add_argument, flat_and_key, plan_of, without_aliases
+from gt.torch.results import Results, fetch_results, results_attribute, results_on_meta
+from gt.torch.schemas import Schema, schema_of
 from gt.torch.sites import site
-
-
-class Plan:
-    """How an op with certain arguments is issued."""
-
-    __slots__ = ("attrs", "floats", "inputs", "op", "results")
-
-    def __init__(
-        self,
-        op: str,
-        inputs: list[int],
-        attrs: dict[str, Any] | None,
-        floats: list[tuple[str, int]],
-        results: Results,
-    ) -> None:
-        self.op = op
-        self.inputs = inputs
-        """Which of the arguments are the instruction's inputs, in its order."""
-        self.attrs = attrs
-        self.floats = floats
-        """Attributes that are floats, and the argument each comes from: they may be others next time."""
-        self.results = results
 
 
 def kernel(name: str) -> Callable[..., Any]:
@@ -82,10 +67,11 @@ def kernel(name: str) -> Callable[..., Any]:
                         flat.append(buffer)
                     key.append(layout)
                 else:
-                    _take(one, flat, key)
-            for keyword, one in kwargs.items():
-                key.append(keyword)
-                _take(one, flat, key)
+                    add_argument(one, flat, key)
+            if kwargs:
+                for keyword, one in kwargs.items():
+                    key.append(keyword)
+                    add_argument(one, flat, key)
             plan = plans[tuple(key)]
         except (KeyError, AttributeError, TypeError):
             plan = None
@@ -99,21 +85,27 @@ def kernel(name: str) -> Callable[..., Any]:
             attrs = {**attrs} if attrs else {}
             for attribute, position in plan.floats:
                 attrs[attribute] = flat[position]
-        values = []
+        ids = []
+        value: Any = None
         for position in plan.inputs:
             one = flat[position]
             if type(one) is Buffer:
                 value = one.value
-                values.append(value if type(value) is Handle else one.read())
+                if type(value) is not Handle:
+                    value = one.read()
             else:
-                values.append(read(one))
-        client = values[0].client
+                value = flat[position] = read(one)  # keeps a view's value alive until it is an input
+            ids.append(value.id)
+        client = value.client
         number = client.next_id()
-        client.emit(Op(number, plan.op, tuple([one.id for one in values]), attrs, site(client)))
+        client.emit(Op(number, plan.op, tuple(ids), attrs, site(client)))
         if number >= client.next_flush:
             client.next_flush = number + client.pass_on()
         results = plan.results
         made = Handle(client, number)
+        if results is None:
+            write(args[0], made)
+            return args[0]
         return create(results, made) if type(results) is Layout else several(results, made)
 
     return run
@@ -128,9 +120,9 @@ class Operation:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.kernel = kernel(schema.name)
-        self._lower = lowering.TABLE.get(schema.name)
+        self._lower = lowering.ROW_LOWERINGS.get(schema.name)
         self.plans: dict[tuple[Any, ...], Plan | None] = {}
-        """How it was issued before, by its arguments."""
+        """Its plans, by what a plan depends on."""
         self._checked: set[tuple[Any, ...]] = set()
         """Arguments of an in-place op that PyTorch accepts."""
         numbers = any(kind in ("bool", "int", "float", "number") for kind in schema.result_kinds)
@@ -138,35 +130,31 @@ class Operation:
         if schema.mutated:
             self.run = self._run_mutating
         elif numbers:
-            self.run = self._number
+            self.run = self._run_scalar
         elif schema.dynamic:
-            self.run = self._ask
+            self.run = self._run_dynamic
+        elif not schema.returned:
+            self.run = self._run_check
 
     # --- ops that change nothing ---
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
-        """Issue the op with arguments that it never had before; the results are new tensors."""
-        args = _distinct(args)
+        """Issue the op with arguments that have no plan yet; returns new tensors."""
+        args = without_aliases(args)
         given = self.schema.bind(args, kwargs)
-        if self._moved(given):
+        if move_to_device(self.schema, given) or self.schema.random:
             return self._issue_once(given)
-        flat: list[Any] = []
-        key: list[Any] = []
-        for one in args:
-            _take(one, flat, key)
-        for name, one in kwargs.items():
-            key.append(name)
-            _take(one, flat, key)
+        if self.schema.creates:
+            check_index(given["device"])
+        flat, key = flat_and_key(args, kwargs)
         try:
             results = results_on_meta(self.schema, given)
-        except Exception as error:  # noqa: BLE001 - raised again, unless the worker knows better
+        except Exception as error:  # noqa: BLE001 - raised again, unless the worker computes it
             return self._refused(given, error)
-        op, tensors, attrs = self._encoded(given)
-        plan = _plan(op, tensors, attrs, flat, results)
-        if plan is not None and plan.inputs and not self.schema.creates:
-            if len(self.plans) > 10_000:
-                self.plans.clear()
-            self.plans[tuple(key)] = plan
+        op, tensors, attrs = self._encoded(given, results)
+        plan = plan_of(op, tensors, attrs, flat, results)
+        if plan is not None and plan.inputs:
+            self._add_plan(key, plan)
         return several(results, self._emit(op, tensors, attrs))
 
     @staticmethod
@@ -182,40 +170,52 @@ class Operation:
         return Handle(client, number)
 
     def _issue_once(self, given: dict[str, Any]) -> Any:
-        """Issue the op without remembering how."""
+        """Issue the op without making a plan."""
         try:
             results = results_on_meta(self.schema, given)
-        except Exception as error:  # noqa: BLE001 - raised again, unless the worker knows better
+        except Exception as error:  # noqa: BLE001 - raised again, unless the worker computes it
             return self._refused(given, error)
-        return several(results, self._emit(*self._encoded(given)))
+        return several(results, self._emit(*self._encoded(given, results)))
 
-    def _encoded(self, given: dict[str, Any]) -> tuple[str, list[torch.Tensor], dict[str, Any] | None]:
+    def _encoded(
+        self, given: dict[str, Any], results: Results
+    ) -> tuple[str, list[torch.Tensor], dict[str, Any] | None]:
         """The instruction's op, inputs and attributes."""
         if self._lower is not None:
             lowered = self._lower(given)
-            if lowered is not None:
+            if lowered is not None and row_infers(lowered, results):
                 return lowered[0], list(lowered[1]), lowered[2]
-        return self.schema.name, *_encode(self.schema, given)
+        tensors, attrs = encode(self.schema, given)
+        return self.schema.name, tensors, {**(attrs or {}), RESULTS: results_attribute(results)}
 
-    def _ask(self, *args: Any, **kwargs: Any) -> Any:
-        """Issue an op whose results' shapes depend on data: the worker says them."""
+    def _run_dynamic(self, *args: Any, **kwargs: Any) -> Any:
+        """Issue an op whose results' shapes depend on data, and wait for the worker to report them."""
         given = self.schema.bind(args, kwargs)
-        self._moved(given)
-        value = self._emit(*self._encoded(given))
-        return several(ask(value, self.schema), value)
+        move_to_device(self.schema, given)
+        check(self.schema.name, given)
+        value = self._emit(self.schema.name, *encode(self.schema, given))
+        return _tensors(*fetch_results(value, self.schema))
 
-    def _number(self, *args: Any, **kwargs: Any) -> Any:
+    def _run_scalar(self, *args: Any, **kwargs: Any) -> Any:
         """Issue an op whose result is a number, and wait for it."""
         given = self.schema.bind(args, kwargs)
-        self._moved(given)
-        value = self._emit(*self._encoded(given))
+        move_to_device(self.schema, given)
+        value = self._emit(self.schema.name, *encode(self.schema, given))
         return value.client.fetch(value.id).item()
 
+    def _run_check(self, *args: Any, **kwargs: Any) -> None:
+        """Run an op that only raises errors, such as for a singular matrix, on the CPU now, with the tensors'
+        data."""
+        given = self.schema.bind(args, kwargs)
+        here = {name: one.cpu() if isinstance(one, torch.Tensor) else one for name, one in given.items()}
+        positional = [here.pop(one.name) for one in self.schema.positional]
+        self.schema.function(*positional, **here)
+
     def _refused(self, given: dict[str, Any], error: Exception) -> Any:
-        """The meta device refused these arguments: if the worker does, too, that is the error."""
+        """The results of an op that the meta device refused. If the worker refuses it, too, raise `error`."""
         try:
-            value = self._emit(*self._encoded(given))
-            return several(ask(value, self.schema), value)
+            value = self._emit(self.schema.name, *encode(self.schema, given))
+            return _tensors(*fetch_results(value, self.schema))
         except WorkerError as refused:
             raise error from refused
 
@@ -223,17 +223,27 @@ class Operation:
 
     def _run_mutating(self, *args: Any, **kwargs: Any) -> Any:
         schema = self.schema
+        args = without_aliases(args)
         given = schema.bind(args, kwargs)
-        self._moved(given)
+        is_moved = move_to_device(self.schema, given)
         functional = schema.functional
         if functional is not None and all(one.kind == "tensor" for one in schema.mutated):
-            if not any(one.keyword for one in schema.mutated):
-                self._check_in_place(given)
+            self._check_in_place(given)
             kept = {name: one for name, one in given.items() if name in functional.by_name}
             positional = [kept.pop(one.name) for one in functional.positional]
-            made = operation(functional.name).kernel(*positional, **_without_defaults(kept, functional))
+            # What draws numbers may have a kernel of its own: see `random_ops`.
+            compute = functional.function if schema.random else operation(functional.name).kernel
+            made = compute(*positional, **_without_defaults(kept, functional))
             made = made if isinstance(made, tuple) else (made,)
+            alone = schema.returned == ["self"] and len(made) == 1 and not schema.random
+            if alone and not is_moved and fits(args[0], made[0]):
+                self._remember_in_place(functional, args, kwargs, layout_of(made[0]))
             for one, result in zip(schema.mutated, made, strict=True):
+                if not torch.can_cast(result.dtype, given[one.name].dtype):
+                    raise RuntimeError(
+                        f"{schema.packet}: result type {name_of(result.dtype)} can't be cast to the desired "
+                        f"output type {name_of(given[one.name].dtype)}"
+                    )
                 assign(given[one.name], result, resize=one.keyword)
             fresh = iter(())
         else:
@@ -241,53 +251,72 @@ class Operation:
         results = [given[name] if name is not None else next(fresh) for name in schema.returned]
         return results[0] if len(results) == 1 else tuple(results) if results else None
 
+    def _remember_in_place(
+        self, functional: Schema, args: tuple[Any, ...], kwargs: dict[str, Any], result: Layout
+    ) -> None:
+        """Add a plan for an op whose result can replace the elements of its first argument."""
+        flat, key = flat_and_key(args, kwargs)
+        given = self.schema.bind(args, kwargs)
+        kept = {name: one for name, one in given.items() if name in functional.by_name}
+        plan = plan_of(*operation(functional.name)._encoded(kept, result), flat, None)
+        if plan is not None and plan.inputs:
+            self._add_plan(key, plan)
+
+    def _add_plan(self, key: tuple[Any, ...], plan: Plan) -> None:
+        if len(self.plans) > 10_000:
+            self.plans.clear()
+        self.plans[key] = plan
+
     def _check_in_place(self, given: dict[str, Any]) -> None:
-        """Raise what PyTorch raises for a result that does not fit."""
+        """Raise the error of PyTorch for a result that does not fit."""
         if self.schema.packet not in ("fill_", "zero_"):  # the same everywhere
             for one in self.schema.mutated:
                 check_distinct(given[one.name])
         key = tuple([_key(one) for one in given.values()])
         if key not in self._checked and not self.schema.dynamic:
-            results_on_meta(self.schema, given)
+            with contextlib.suppress(NotImplementedError):  # the meta device has not all forms with `out=`
+                results_on_meta(self.schema, given)
             self._checked.add(key)
 
     def _mutate_copies(self, given: dict[str, Any]) -> list[Any]:
-        """Issue an op that has no functional form: the worker changes copies and gives them back.
+        """Issue an op that has no functional form: the worker changes copies of its arguments.
 
-        The result is the op's own results that are new tensors.
+        Returns the results that are new tensors.
         """
-        fresh: list[Any] = []
-        if None in self.schema.returned:
-            found = results_on_meta(self.schema, given)
-            found = found if isinstance(found, list) else [found]
-            fresh = [one for one, name in zip(found, self.schema.returned, strict=True) if name is None]
-        value = self._emit(self.schema.name, *_encode(self.schema, given))
+        fresh = self._prepare_results(given)
         changed: list[torch.Tensor] = []
         for one in self.schema.mutated:
             argument = given[one.name]
             changed += (
                 argument if isinstance(argument, list | tuple) else [argument] if argument is not None else []
             )
-        if len(changed) == 1 and not fresh:
-            write(changed[0], value)
-            return []
-        for index, tensor in enumerate(changed):
-            write(tensor, Item(value, len(fresh) + index))
-        return [create(layout, Item(value, index)) for index, layout in enumerate(fresh)]
+        made = [*fresh, *map(layout_of, changed)]
+        tensors, attrs = encode(self.schema, given)
+        attrs = {**(attrs or {}), RESULTS: results_attribute(made if len(made) > 1 else made[0])}
+        value = self._emit(self.schema.name, tensors, attrs)
+        values = items(value, len(made)) if len(made) > 1 else [value]
+        for tensor, one in zip(changed, values[len(fresh) :], strict=True):
+            write(tensor, one)
+        return [create(layout, one) for layout, one in zip(fresh, values, strict=False)]
 
-    def _moved(self, given: dict[str, Any]) -> bool:
-        """Move numbers that are CPU tensors to the device. Raises for other tensors that are not on it."""
-        moved = False
-        for name, one in given.items():
-            if isinstance(one, torch.Tensor) and one.device.type != DEVICE.type:
-                if one.dim() or self.schema.by_name[name].mutated:
-                    raise RuntimeError(
-                        "Expected all tensors to be on the same device, but found at least two devices, "
-                        f"tapestry:0 and {one.device}! (in {self.schema.name}, argument {name})"
-                    )
-                given[name] = one.to(DEVICE)
-                moved = True
-        return moved
+    def _prepare_results(self, given: dict[str, Any]) -> list[Layout]:
+        """Give tensors of `out=` the sizes of results; the layouts of the results that are new tensors."""
+        returned = self.schema.returned
+        if not any(name is None or self.schema.by_name[name].keyword for name in returned):
+            return []
+        try:
+            found = results_on_meta(self.schema, given)
+        except NotImplementedError:  # the meta device has not all forms with `out=`
+            if None in returned:
+                raise
+            return []
+        fresh: list[Layout] = []
+        for layout, name in zip(found if isinstance(found, list) else [found], returned, strict=True):
+            if name is None:
+                fresh.append(layout)
+            elif given[name].shape != layout.size:
+                given[name].resize_(layout.size)
+        return fresh
 
 
 _operations: dict[str, Operation] = {}
@@ -301,20 +330,32 @@ def operation(name: str) -> Operation:
     return found
 
 
+_CONTIGUOUS = {"memory_format": "torch.contiguous_format"}
+
+
+def fits(target: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether a result can replace the elements of a tensor without a conversion."""
+    return (
+        result.dtype == target.dtype
+        and result.shape == target.shape
+        # Kernels rely on the strides that PyTorch has for a tensor: the worker's value must have them, too.
+        and (result.stride() == target.stride() or not target.is_contiguous())
+    )
+
+
 def assign(target: torch.Tensor, result: torch.Tensor, resize: bool = False) -> None:
     """Give a tensor the elements of a result of the device, converted to its dtype."""
     if resize and target.shape != result.shape:
         target.resize_(result.shape)
     value = read(result)
-    if result.dtype != target.dtype:
-        value = emit("aten::_to_copy", (value,), {"dtype": name_of(target.dtype)})
-    if result.shape != target.shape:
-        value = emit("expand", (value,), {"shape": list(target.shape)})
-        if target.is_contiguous():
-            value = emit("aten::clone", (value,), {"memory_format": "torch.contiguous_format"})
-    elif result.stride() != target.stride() and target.is_contiguous():
-        # Kernels rely on the strides that PyTorch knows of: the worker's value must have them, too.
-        value = emit("aten::clone", (value,), {"memory_format": "torch.contiguous_format"})
+    if not fits(target, result):
+        if result.dtype != target.dtype:
+            attrs = {"dtype": name_of(target.dtype)}
+            value = emit_aten("aten::_to_copy", (value,), attrs, result.shape, target.dtype)
+        if result.shape != target.shape:
+            value = emit("expand", (value,), {"shape": list(target.shape)})
+        if target.is_contiguous() and (result.shape, result.stride()) != (target.shape, target.stride()):
+            value = emit_aten("aten::clone", (value,), _CONTIGUOUS, target.shape, target.dtype)
     write(target, value)
 
 
@@ -322,109 +363,28 @@ def several(results: Results, value: Handle) -> Any:
     """New tensors for the results of an op."""
     if type(results) is Layout:
         return create(results, value)
-    made: list[Any] = []
-    index = 0
     assert isinstance(results, list)
+    count = sum(len(one) if isinstance(one, list) else isinstance(one, Layout) for one in results)
+    return _tensors(results, items(value, count))
+
+
+def _tensors(results: Results, given: list[Handle]) -> Any:
+    """New tensors with these values."""
+    if type(results) is Layout:
+        return create(results, given[0])
+    assert isinstance(results, list)
+    values = iter(given)
+    made: list[Any] = []
     for one in results:
         if isinstance(one, list):
-            made.append([create(layout, Item(value, index + n)) for n, layout in enumerate(one)])
-            index += len(one)
-        elif isinstance(one, Layout):
-            made.append(create(one, Item(value, index)))
-            index += 1
+            made.append([create(layout, next(values)) for layout in one])
         else:
-            made.append(one)
+            made.append(create(one, next(values)) if isinstance(one, Layout) else one)
     return made[0] if len(made) == 1 else tuple(made)
-
-
-# --- arguments ---
-
-
-def _take(one: Any, flat: list[Any], key: list[Any]) -> None:
-    """Add an argument to the flat list of all, and what results can depend on to the key."""
-    kind = type(one)
-    if kind is _Tensor or kind is _Parameter:
-        buffer = one.untyped_storage().tapestry
-        key.append(buffer.layout or Layout(tuple(one.shape), one.stride(), one.dtype))
-        flat.append(one)
-    elif kind is list or kind is tuple:
-        key.append(len(one))
-        for item in one:
-            _take(item, flat, key)
-    elif kind is float:
-        key.append(float)
-        flat.append(one)
-    else:
-        key.append(kind)
-        key.append(one)
-
-
-def _distinct(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, with an alias in place of a tensor that was there before: a plan tells them apart."""
-    seen: set[int] = set()
-    result = []
-    for one in args:
-        if type(one) is _Tensor or type(one) is _Parameter:
-            if id(one) in seen:
-                one = one.detach()
-            seen.add(id(one))
-        result.append(one)
-    return tuple(result)
-
-
-def _plan(
-    op: str, tensors: list[torch.Tensor], attrs: dict[str, Any] | None, flat: list[Any], results: Results
-) -> Plan | None:
-    """How to issue this again; None if an argument does not appear in the instruction as it is."""
-    position = {id(one): n for n, one in enumerate(flat)}
-    if any(id(one) not in position for one in tensors):
-        return None
-    floats = [(name, position[id(one)]) for name, one in (attrs or {}).items() if id(one) in position]
-    wanted = sum(type(one) is float for one in flat)
-    if len(floats) != wanted or len(position) != len(flat):
-        return None
-    return Plan(op, [position[id(one)] for one in tensors], attrs, floats, results)
 
 
 def _without_defaults(given: dict[str, Any], schema: Schema) -> dict[str, Any]:
     return {name: one for name, one in given.items() if one is not schema.by_name[name].default}
-
-
-def _encode(schema: Schema, given: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any] | None]:
-    """An op's inputs and attributes as they travel: `gt.worker.engine.torch.aten` reads them."""
-    inputs: list[torch.Tensor] = []
-    attrs: dict[str, Any] = {}
-    for one in schema.arguments:
-        value = given[one.name]
-        if one.kind == "tensor":
-            if isinstance(value, torch.Tensor):
-                inputs.append(value)
-            else:
-                attrs[one.name] = _attribute(value)  # a number
-        elif one.kind == "optional tensor":
-            if value is not None:
-                inputs.append(value)
-                attrs[one.name] = True
-        elif one.kind == "tensors":
-            if value is not None:
-                inputs += value
-                attrs[one.name] = len(value)
-        elif one.kind == "optional tensors":
-            inputs += [tensor for tensor in value if tensor is not None]
-            attrs[one.name] = [tensor is not None for tensor in value]
-        elif value != one.default and one.name not in IGNORED:
-            attrs[one.name] = _attribute(value)
-    return inputs, attrs or None
-
-
-def _attribute(value: Any) -> Any:
-    if isinstance(value, torch.dtype | torch.memory_format):
-        return str(value)
-    if isinstance(value, complex):
-        return ["complex", value.real, value.imag]
-    if isinstance(value, list | tuple):
-        return [_attribute(one) for one in value]
-    return value
 
 
 def _key(one: Any) -> Any:

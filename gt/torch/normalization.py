@@ -1,4 +1,4 @@
-"""Batch normalization, whose schema does not say that it changes the running statistics."""
+"""Batch normalization, whose schema does not declare that it changes the running statistics."""
 
 import torch
 

@@ -1,23 +1,27 @@
-"""Random ops: numbers of the stream's own counter-based generator.
+"""Random ops, which use the stream's counter-based generator.
 
 They depend on the seed (`torch.manual_seed`) and on the order of draws, and not on the number of workers or
 on how tensors are sharded. They are not the numbers that PyTorch draws on other devices.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from gt.ops.dtypes import PRECISION
+from gt.ops.run_time import with_seed
 from gt.tensors.random import next_seed
-from gt.torch.buffers import contiguous, create, emit, name_of
+from gt.torch.buffers import DEVICE, contiguous, create, emit, name_of
 
 _DRAWN = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 
 
 def _draw(row: str, size: tuple[int, ...], dtype: torch.dtype, **more: Any) -> torch.Tensor:
     """A new tensor of random numbers."""
-    attrs = {"shape": list(size), **more, "dtype": name_of(dtype).removeprefix("torch."), "seed": next_seed()}
-    return create(contiguous(size, dtype), emit(row, (), attrs))
+    attrs = {"shape": list(size), **more, "dtype": name_of(dtype).removeprefix("torch.")}
+    return create(contiguous(size, dtype), emit(row, (), with_seed(attrs, next_seed())))
 
 
 def _uniform(like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -38,6 +42,8 @@ def _normal(size: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
 
 def uniform_(self: torch.Tensor, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> torch.Tensor:
     """Numbers from a uniform distribution."""
+    if from_ > to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     if self.dtype.is_complex:
         pairs = _draw("rand", (*self.shape, 2), self.dtype.to_real())
         return self.copy_(torch.view_as_complex(pairs * (to - from_) + from_))
@@ -63,23 +69,24 @@ def normal_of(mean: Any, std: Any = 1.0, generator: Any = None) -> torch.Tensor:
     return _normal(tuple(like.shape), like.dtype) * std + mean
 
 
-_LARGEST = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24, torch.float64: 53}
+def normal_between(mean: float, std: float, size: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:
+    """The kernel of `torch.normal` with numbers and a size."""
+    return torch.empty(tuple(size), dtype=dtype, device=DEVICE).normal_(mean, std)
 
 
 def random_(self: torch.Tensor, *bounds: int | None, generator: Any = None) -> torch.Tensor:
-    """Integers from 0, or the first of two bounds, up to and without the last."""
+    """Integers from 0, or from the first of two bounds, to the last bound, which is excluded."""
     low, high = (0, None) if not bounds else (0, bounds[0]) if len(bounds) == 1 else bounds
     dtype = self.dtype
     if high is None:
         if dtype.is_floating_point:
-            high = 2 ** _LARGEST[dtype] + 1
+            high = 2 ** PRECISION[name_of(dtype).removeprefix("torch.")] + 1
         else:
             high = 2 if dtype is torch.bool else torch.iinfo(dtype).max
             high += dtype not in (torch.bool, torch.int64)
     if low is None or low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    attrs = {"shape": list(self.shape), "low": low, "high": high, "dtype": "int64", "seed": next_seed()}
-    return self.copy_(create(contiguous(tuple(self.shape), torch.int64), emit("randint", (), attrs)))
+    return self.copy_(_draw("randint", tuple(self.shape), torch.int64, low=low, high=high))
 
 
 def bernoulli_(self: torch.Tensor, p: Any = 0.5, generator: Any = None) -> torch.Tensor:
@@ -90,7 +97,7 @@ def bernoulli_(self: torch.Tensor, p: Any = 0.5, generator: Any = None) -> torch
 
 
 def bernoulli(self: torch.Tensor, p: Any = None, generator: Any = None) -> torch.Tensor:
-    """1 with the probability that each element says, or with `p`."""
+    """1 with the probability in each element, or with `p`."""
     return (_uniform(self, torch.float32) < (self if p is None else p)).to(self.dtype)
 
 
@@ -116,6 +123,9 @@ def cauchy_(
     """Numbers from a Cauchy distribution."""
     import math
 
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+
     return self.copy_(torch.tan(math.pi * (_uniform(self, torch.float64) - 0.5)) * sigma + median)
 
 
@@ -123,6 +133,8 @@ def log_normal_(
     self: torch.Tensor, mean: float = 1.0, std: float = 2.0, generator: Any = None
 ) -> torch.Tensor:
     """Numbers whose logarithm is normal."""
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     return self.copy_(torch.exp(_normal(tuple(self.shape), torch.float64) * std + mean))
 
 
@@ -132,7 +144,7 @@ def randperm(n: int, dtype: Any = None, **_: Any) -> torch.Tensor:
 
 
 def randperm_out(n: int, generator: Any = None, *, out: torch.Tensor) -> torch.Tensor:
-    """The same, into a tensor."""
+    """The integers below n in random order, in the tensor `out`."""
     return out.resize_(n).copy_(_draw("randperm", (n,), torch.int64))
 
 
@@ -144,30 +156,34 @@ def native_dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[t
     return input * keep * (1 / (1 - p) if p < 1 else 0.0), keep
 
 
-def multinomial(
-    self: torch.Tensor, num_samples: int, replacement: bool = False, generator: Any = None
-) -> torch.Tensor:
-    """Indices drawn with the probabilities that the rows give."""
-    rows = self if self.dim() == 2 else self.unsqueeze(0)
-    if not replacement and num_samples > rows.shape[-1]:
-        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if replacement:
-        total = rows.double().cumsum(-1)
-        drawn = _draw("rand", (rows.shape[0], num_samples), torch.float64) * total[:, -1:]
-        found = torch.searchsorted(total, drawn, right=True).clamp(max=rows.shape[-1] - 1)
-    else:
-        # The largest of p / Exponential(1) are a sample without replacement.
-        noise = -torch.log1p(-_draw("rand", tuple(rows.shape), torch.float64))
-        found = (rows.double() / noise).topk(num_samples, -1).indices
-    return found if self.dim() == 2 else found.squeeze(0)
+def check_generator(generator: Any) -> None:
+    """Refuse another device's generator, as a CUDA device does: its numbers are not ours."""
+    if generator is not None:
+        raise RuntimeError(
+            f"Expected a 'tapestry' device type for generator but found '{generator.device.type}'. The "
+            "device has one generator, which torch.manual_seed() seeds: leave `generator` out, or draw on "
+            "the CPU and move the result"
+        )
 
 
-KERNELS = {
+def _own_generator_only(draw: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """A kernel that refuses generators of other devices, as a CUDA device does."""
+
+    @functools.wraps(draw)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        check_generator(kwargs.get("generator"))
+        return draw(*args, **kwargs)
+
+    return run
+
+
+_DRAWING = {
     "uniform_": uniform_,
     "normal_": normal_,
     "normal.Tensor_float": normal_of,
     "normal.float_Tensor": normal_of,
     "normal.Tensor_Tensor": normal_of,
+    "normal.float_float": normal_between,
     "random_": random_,
     "random_.to": random_,
     "random_.from": random_,
@@ -180,11 +196,14 @@ KERNELS = {
     "cauchy_": cauchy_,
     "log_normal_": log_normal_,
     "randperm": randperm,
+    "randperm.generator": randperm,
+    "randperm.out": randperm_out,
     "randperm.generator_out": randperm_out,
     "native_dropout": native_dropout,
-    "multinomial": multinomial,
 }
-"""By the name of the overload."""
+
+KERNELS = {name: _own_generator_only(draw) for name, draw in _DRAWING.items()}
+"""The kernels, by overload."""
 
 COMPOSED = ("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal_functional")
-"""Random ops that PyTorch makes of those above."""
+"""Random ops that PyTorch decomposes into those above."""

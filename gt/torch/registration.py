@@ -1,14 +1,27 @@
-"""Kernels for PyTorch's dispatcher: for every aten op that is not composed of others."""
+"""Kernels for PyTorch's dispatcher: for linear layers and all aten ops that are not composed of others."""
 
 import warnings
 from typing import Any
 
 import torch
 
-from gt.torch import fused_cells, normalization, random_ops, storages, transfers
-from gt.torch.buffers import _CPU, Layout, buffer_of, contiguous, create
+from gt.torch import (
+    foreach,
+    fused_cells,
+    linear,
+    normalization,
+    packing,
+    random_ops,
+    storages,
+    transfers,
+    unsupported,
+)
+from gt.torch.allocation import CPU_KEYS
+from gt.torch.buffers import Layout, buffer_of, contiguous, create
+from gt.torch.device import check_index
 from gt.torch.kernels import kernel
 from gt.torch.schemas import schema_of
+from gt.torch.shard import FUSED, fused, zeros_like
 
 VIEWS = (
     *(
@@ -21,8 +34,6 @@ VIEWS = (
         "set_.source_Tensor",
     ),
     *(
-        "set_.source_Storage",
-        "set_.source_Storage_storage_offset",
         "set_",
         "_unsafe_view",
         "view.dtype",
@@ -42,25 +53,40 @@ def register() -> Any:
     own = {
         "copy_": transfers.copy_,
         "_copy_from": lambda src, dst, non_blocking=False: transfers.copy_(dst, src, non_blocking),
+        "_to_copy": transfers.to_copy,
         "_local_scalar_dense": transfers.local_scalar_dense,
+        "record_stream": lambda self, stream: None,  # values are freed when all that was issued is done
         "resize_": storages.resize_,
         "empty.memory_format": _empty,
         "empty_strided": _empty_strided,
+        "as_strided_copy": lambda self, *args: self.as_strided(*args).clone(),
+        "as_strided_copy.out": lambda self, size, *args, out: out.resize_(size).copy_(
+            self.as_strided(size, *args)
+        ),
         **{name: _own_kernel(name) for name in VIEWS},
+        "set_.source_Storage": storages.set_,
+        "set_.source_Storage_storage_offset": storages.set_,
+        "zeros_like": zeros_like,
+        **{name: fused(name) for name in FUSED},
         **random_ops.KERNELS,
+        **foreach.KERNELS,
         **fused_cells.KERNELS,
+        "linear": kernel("aten::linear"),
+        "linear_backward": linear.linear_backward,
         **normalization.KERNELS,
+        **packing.KERNELS,
+        **unsupported.KERNELS,
     }
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for full in torch._C._dispatch_get_all_op_names():
             name = full.removeprefix("aten::")
-            if name == full or has(full, _COMPOSED) or has(full, "PrivateUse1"):
+            if name == full or has(full, "PrivateUse1"):
                 continue
             if name in own:
                 library.impl(name, "PrivateUse1", own[name])
-            elif not (has(full, _EXPLICIT) and _left_to_pytorch(name)):
+            elif not has(full, _COMPOSED) and not (has(full, _EXPLICIT) and _left_to_pytorch(name)):
                 library.impl(name, "PrivateUse1", kernel(full))
     return library
 
@@ -79,13 +105,12 @@ _LEFT = frozenset(
             "unbind",
             "unsqueeze",
         ),
-        *("unsqueeze_", "lift", "lift_fresh", "clone", "contiguous", "_to_copy", "empty_like"),
+        *("unsqueeze_", "lift", "lift_fresh", "clone", "contiguous", "empty_like"),
         *("new_empty", "new_empty_strided", "empty_permuted", "resize_as_", "_fw_primal", "_make_dual"),
         *("is_pinned", "_pin_memory", "is_same_size", "_reshape_copy", "_lazy_clone", "dense_dim"),
         *("sparse_dim", "_resize_output_", "_has_same_storage_numel", "is_coalesced", "allclose", "set_data"),
         *(
             "narrow_copy",
-            "zeros_like",
             "new_zeros",
             "new_ones",
             "new_full",
@@ -112,9 +137,7 @@ def _own_kernel(name: str) -> Any:
         for one in args:
             if isinstance(one, torch.Tensor):
                 buffer_of(one).layout = None  # from here on, tensors with this storage may differ
-            elif isinstance(one, torch.UntypedStorage):
-                one.tapestry.layout = None  # type: ignore[attr-defined]
-        return redispatch(_CPU, *args, **kwargs)
+        return redispatch(CPU_KEYS, *args, **kwargs)
 
     return run
 
@@ -127,6 +150,7 @@ def _empty(
     pin_memory: Any = None,
     memory_format: Any = None,
 ) -> torch.Tensor:
+    check_index(device)
     size, dtype = tuple(size), dtype or torch.get_default_dtype()
     layout = contiguous(size, dtype)
     if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
@@ -138,4 +162,5 @@ def _empty(
 def _empty_strided(
     size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
 ) -> torch.Tensor:
+    check_index(device)
     return create(Layout(tuple(size), tuple(stride), dtype or torch.get_default_dtype()), None)

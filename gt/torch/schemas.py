@@ -1,4 +1,4 @@
-"""What an aten op's schema says, in the form that the dispatcher's kernels need."""
+"""The schemas of aten ops, in the form that kernels need."""
 
 import functools
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "non_blocking", "generator"})
-"""Arguments that do not travel: they say where and how, and not what."""
+"""Arguments that are not sent: they do not change an op's value."""
 
 
 class Argument(NamedTuple):
@@ -18,6 +18,8 @@ class Argument(NamedTuple):
     mutated: bool
     keyword: bool
     default: Any
+    type: str
+    """As the schema writes it."""
 
 
 class Schema:
@@ -39,7 +41,8 @@ class Schema:
         self.result_kinds = [str(one.type) for one in schema.returns]
         tags = self.function.tags
         self.dynamic = torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags
-        self.random = torch.Tag.nondeterministic_seeded in tags
+        drops = any(one.name == "dropout_p" for one in self.arguments)  # attention: see `gt.torch.attention`
+        self.random = torch.Tag.nondeterministic_seeded in tags and not drops
         self.creates = any(one.name == "device" for one in self.arguments)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -58,14 +61,14 @@ class Schema:
         if packet.endswith("_") and not packet.endswith("__"):
             packet = packet[:-1]
         wanted = [
-            (one.name, one.kind)
+            (one.name, one.type)
             for one in self.arguments
             if not (one.mutated and one.keyword) and one.name not in IGNORED
         ]
         found = getattr(torch.ops.aten, packet, None)
         for overload in found.overloads() if found is not None else ():
             other = schema_of(f"aten::{packet}.{overload}".removesuffix(".default"))
-            arguments = [(one.name, one.kind) for one in other.arguments if one.name not in IGNORED]
+            arguments = [(one.name, one.type) for one in other.arguments if one.name not in IGNORED]
             if not other.mutated and arguments == wanted and all(one is None for one in other.returned):
                 return other
         return None
@@ -90,7 +93,7 @@ def _argument(one: Any) -> Argument:
     else:
         kind = "value"
     mutated = one.alias_info is not None and one.alias_info.is_write
-    return Argument(one.name, kind, mutated, one.kwarg_only, one.default_value)
+    return Argument(one.name, kind, mutated, one.kwarg_only, one.default_value, written)
 
 
 def _alias(result: Any, schema: Any) -> str | None:

@@ -1,43 +1,49 @@
-"""Which line of the user's code asked for an op.
+"""The site of an op: the line of the user's code, and the module, that issued it.
 
-The stack between the user's line and a kernel is PyTorch's own Python code (modules, functions, optimizers)
-and this package's. What a backward pass issues is attributed to the line that asked for it.
+The frames between the user's line and a kernel are of PyTorch, of this package and of other installed ones.
+Each place in the code is looked up once for each scope that it runs in. Ops of a backward pass have the line
+that called it, and the module whose forward pass made the node that runs.
 """
 
 import sys
-from pathlib import Path
 from types import FrameType
 
-import torch
-
 from gt.client.client import Client
+from gt.torch import scopes
+from gt.torch.scopes import Scope, current, of_current_node
 
 _frame = sys._getframe
-_INTERNAL = tuple(str(Path(module).parent) for module in (torch.__file__, str(Path(__file__).parent)))
-
-_last = 0
-"""The last line that the user's own thread was at."""
 
 
 def site(client: Client) -> int:
-    """The number of the user's line: the nearest frame outside of PyTorch and gt."""
-    global _last
-    frame: FrameType | None = _frame(2)
+    """The number of the current op's site; kernels call this directly."""
+    scope = current()
+    if scope.is_backward:
+        return _in_backward(client, scope)
     sites = client.sites
-    while frame is not None:
-        number = sites.get((id(frame.f_code), frame.f_lasti))
+    frame: FrameType | None = _frame(1)
+    while (frame := frame.f_back) is not None:
+        number = sites.get((scope, id(frame.f_code), frame.f_lasti))
         if number is None:
-            number = _add(client, frame)
+            number = _add(client, scope, frame)
         if number >= 0:
-            _last = number
             return number
-        frame = frame.f_back
-    return _last
+    return client.site_number(scopes.line_of(scope, _frame(1))[0], scope.path, scope.phase)
 
 
-def _add(client: Client, frame: FrameType) -> int:
-    if frame.f_code.co_filename.startswith(_INTERNAL):
-        client.sites[id(frame.f_code), frame.f_lasti] = -1
-        client._code.append(frame.f_code)
-        return -1
-    return client._new_site(frame)
+def _add(client: Client, scope: Scope, frame: FrameType) -> int:
+    line, sure = scopes.line_of(scope, frame)
+    # The user's code may call a library's function directly in the same scope, too.
+    sure &= scopes.is_user_code(frame) or scopes.is_called_by_scope(frame)
+    number = client.site_number(line, scope.path, scope.phase) if sure else -1
+    client.keep_site(frame.f_code, (scope, id(frame.f_code), frame.f_lasti), number)
+    return number
+
+
+def _in_backward(client: Client, scope: Scope) -> int:
+    made_by, phase = of_current_node()
+    number = client.sites.get((scope, made_by, phase))
+    if number is None:
+        number = client.site_number(scope.line, made_by.path, phase)
+        client.sites[scope, made_by, phase] = number
+    return number

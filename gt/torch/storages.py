@@ -1,77 +1,221 @@
-"""What PyTorch does with storages, for storages that have no memory.
+"""PyTorch's functions on storages, for storages that have no memory.
 
-Saving, pickling and copying a tensor normally reads its storage. PyTorch knows devices whose tensors have
-none, and then goes by the tensor: `torch.save` writes a CPU tensor and the device's name, `copy.deepcopy`
-clones. A storage of the device itself has nothing that could be read: that is an error, and not a crash.
+Saving, pickling and copying tensors reads their storages, so that tensors that share one still do afterwards;
+loading writes to them. Here the elements come from a worker, and go to it.
 """
 
 import functools
 import math
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import reduce_tensor
 
-from gt.torch.buffers import (
-    _CPU,
-    DEVICE,
-    Buffer,
-    _addresses,
-    _create_storage,
-    _flat,
-    _set_storage,
-    buffer_of,
-    emit,
-)
+from gt.torch.allocation import CPU_KEYS, DEVICE, create_storage, set_storage
+from gt.torch.buffers import Buffer, Layout, _flat, buffer_of, emit_aten, geometry_of
 from gt.torch.geometry import contiguous_strides
+from gt.torch.transfers import download_value, upload
 
-_READING = (
-    "__getitem__",
-    "__setitem__",
-    "tolist",
-    "clone",
-    "cpu",
-    "to",
-    "copy_",
-    "fill_",
-    "resize_",
-    "__deepcopy__",
-)
+Storage = torch.UntypedStorage
+
+NEW = object.__new__(Layout)
+"""The layout of a buffer that no tensor has yet: it takes that of the first."""
 
 
-def without_memory() -> None:
-    """Have PyTorch treat the device's storages as what they are."""
-    has_storage = torch._C._has_storage
-
-    def _has_storage(tensor: torch.Tensor) -> bool:
-        return not _is_ours(tensor) and has_storage(tensor)
-
-    torch._C._has_storage = _has_storage
+def patch_storages() -> None:
+    """Make PyTorch treat the device's storages as without memory."""
     if not torch.cuda.is_available():
         torch.Tensor.pin_memory = _pin_memory
-    for name in _READING:
-        setattr(torch.UntypedStorage, name, _refusing(name, getattr(torch.UntypedStorage, name)))
+    for name, function in _METHODS.items():
+        setattr(Storage, name, _for_ours(function, getattr(Storage, name)))
+    for name in ("__setitem__", "fill_", "resize_", "_byteswap"):
+        setattr(Storage, name, _for_ours(_refusing(name), getattr(Storage, name)))
+    for name in ("_share_filename_cpu_", "_share_fd_cpu_"):
+        setattr(Storage, name, _for_ours(_refuse_sharing, getattr(Storage, name)))
+    for kind in (torch.Tensor, torch.nn.Parameter):
+        ForkingPickler.register(kind, _reduce)
+    Storage.__new__ = _creating(Storage.__new__)
+    Storage.copy_ = _copying(Storage.copy_)
+    Storage.to = _moving(Storage.to)
 
 
 def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
-    """The tensor itself: uploads copy from any memory. PyTorch would ask the device for an allocator."""
+    """The tensor itself: uploads copy from any memory, and the device has no allocator for pinned memory."""
     return self
 
 
-def _is_ours(tensor: torch.Tensor) -> bool:
-    return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.device.type == DEVICE.type
+# --- reading and writing ---
 
 
-def _refusing(name: str, method: Any) -> Any:
+def _for_ours(function: Any, method: Any) -> Any:
+    """A method that is another function for storages of the device."""
+
     @functools.wraps(method)
-    def call(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
-        if self.device.type == DEVICE.type:
-            raise RuntimeError(
-                f"UntypedStorage.{name}: storages of the device tapestry have no memory in this process. "
-                "Use the tensor: tensor.cpu(), tensor.clone(), tensor.resize_()"
-            )
-        return method(self, *args, **kwargs)
+    def call(self: Storage, *args: Any, **kwargs: Any) -> Any:
+        return (function if self.device.type == DEVICE.type else method)(self, *args, **kwargs)
 
     return call
+
+
+def _buffer(storage: Any) -> Buffer:
+    try:
+        return storage.tapestry
+    except AttributeError:
+        storage.tapestry = Buffer(_flat(storage.nbytes()), torch.uint8, None, NEW)
+        return storage.tapestry
+
+
+def _cpu(storage: Storage) -> Storage:
+    """A storage on the CPU with the same bytes. Waits."""
+    buffer = _buffer(storage)
+    return download_value(buffer.in_memory_order(), (buffer.home.numel,), buffer.dtype).untyped_storage()
+
+
+def _clone(storage: Storage) -> Storage:
+    """A storage with the same contents: they are one value until one of the storages is written to."""
+    buffer = _buffer(storage)
+    made: Any = create_storage(storage.nbytes())
+    made.tapestry = Buffer(buffer.home, buffer.dtype, buffer.value, NEW)
+    return made
+
+
+def _write(storage: Storage, contents: Storage) -> None:
+    """Give a storage the bytes of one on the CPU."""
+    buffer = _buffer(storage)
+    new = Buffer(_flat(contents.nbytes()), torch.uint8, upload(_bytes(contents)))
+    buffer.write(new.read_view(buffer.home, buffer.dtype))
+
+
+def _bytes(storage: Storage) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage)
+
+
+def _set_from_file(storage: Storage, *args: Any) -> Storage:
+    contents: Any = Storage(storage.nbytes(), device="cpu")
+    _write(storage, contents._set_from_file(*args))
+    return storage
+
+
+_METHODS: dict[str, Any] = {
+    "cpu": _cpu,
+    "clone": _clone,
+    "new": lambda self: create_storage(0),
+    "tolist": lambda self: _cpu(self).tolist(),
+    "__getitem__": lambda self, index: _cpu(self)[index],
+    "_write_file": lambda self, *args: _cpu(self)._write_file(*args),
+    "_set_from_file": _set_from_file,
+}
+"""By name: methods of storages of the device."""
+
+
+def _refusing(name: str) -> Any:
+    def refuse(self: Storage, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"UntypedStorage.{name}: storages of the device tapestry have no memory in this process. "
+            "Use the tensor: tensor.cpu(), tensor.copy_(), tensor.resize_()"
+        )
+
+    return refuse
+
+
+def _refuse_sharing(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError(
+        "parameters and storages of the device tapestry cannot be shared with another process: they would "
+        "be copies. Make the model there, and pass its state_dict()"
+    )
+
+
+def _reduce(tensor: torch.Tensor) -> Any:
+    """What is sent to another process, such as from a worker of a DataLoader: of ours, the elements."""
+    if tensor.device.type != DEVICE.type:
+        return reduce_tensor(tensor)
+    if tensor.requires_grad:
+        _refuse_sharing()
+    return _from_cpu, (tensor.cpu(),)
+
+
+def _from_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(DEVICE)
+
+
+def _creating(new: Any) -> Any:
+    """`UntypedStorage(nbytes, device=...)`, also on the device."""
+
+    @functools.wraps(new)
+    def call(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        device = kwargs.get("device")
+        if device is None or torch.device(device).type != DEVICE.type:
+            return new(cls, *args, **kwargs)
+        contents = new(cls, *args, **{**kwargs, "device": "cpu"})
+        made = create_storage(contents.nbytes())
+        if args and not isinstance(args[0], int):
+            _write(made, contents)
+        return made
+
+    return call
+
+
+def _copying(copy_: Any) -> Any:
+    """`UntypedStorage.copy_`, also from and to the device."""
+
+    @functools.wraps(copy_)
+    def call(self: Storage, source: Storage, non_blocking: Any = None) -> Storage:
+        source = source.cpu()  # itself, if it is there
+        if self.device.type != DEVICE.type:
+            return copy_(self, source)
+        _write(self, source)
+        return self
+
+    return call
+
+
+def _moving(to: Any) -> Any:
+    """`UntypedStorage.to`, also to the device: `torch.load` moves storages and makes tensors of them."""
+
+    @functools.wraps(to)
+    def call(self: Storage, *, device: Any, non_blocking: bool = False) -> Any:
+        if torch.device(device).type != DEVICE.type or self.device.type == DEVICE.type:
+            return to(self, device=device, non_blocking=non_blocking)
+        made: Any = create_storage(self.nbytes())
+        made.tapestry = Buffer(_flat(self.nbytes()), torch.uint8, upload(_bytes(self.cpu())), NEW)
+        return made
+
+    return call
+
+
+# --- tensors in storages ---
+
+
+def set_(self: torch.Tensor, source: Any, *geometry: Any) -> torch.Tensor:
+    """The kernel of `Tensor.set_` with a storage."""
+    buffer = _buffer(source)
+    is_first = buffer.layout is NEW
+    buffer.layout = buffer_of(self).layout = None
+    size = (buffer.home.numel * buffer.dtype.itemsize // self.dtype.itemsize,)
+    set_storage(CPU_KEYS, self, source, *(geometry or (0, size, (1,))))
+    if is_first:
+        _adopt(self, buffer)
+    return self
+
+
+def _adopt(tensor: torch.Tensor, buffer: Buffer) -> None:
+    """Keep the contents of a storage in the form that its first tensor reads."""
+    layout = Layout(tuple(tensor.shape), tensor.stride(), tensor.dtype)
+    view = geometry_of(tensor)
+    whole = view == layout.home and layout.home.size is layout.size and tensor.nbytes == _nbytes(buffer)
+    if whole:
+        if buffer.is_written:
+            buffer.write(buffer.read_view(view, tensor.dtype))
+        buffer.home, buffer.dtype, buffer.layout = layout.home, tensor.dtype, layout
+    elif buffer.dtype != tensor.dtype and buffer.is_written:
+        other = buffer._reinterpreted(tensor.dtype)
+        buffer.home, buffer.dtype = other.home, other.dtype
+        buffer.write(other.read())
+
+
+def _nbytes(buffer: Buffer) -> int:
+    return buffer.home.numel * buffer.dtype.itemsize
 
 
 def resize_(self: torch.Tensor, size: Any, memory_format: Any = None) -> torch.Tensor:
@@ -88,16 +232,17 @@ def resize_(self: torch.Tensor, size: Any, memory_format: Any = None) -> torch.T
     storage: Any = self.untyped_storage()
     if needed > storage.nbytes():
         storage = _grown(self, needed)
-    return _set_storage(_CPU, self, storage, offset, size, stride)
+    return set_storage(CPU_KEYS, self, storage, offset, size, stride)
 
 
 def _grown(tensor: torch.Tensor, nbytes: int) -> Any:
-    """A larger storage for a tensor, which begins with what the smaller one held."""
+    """A larger storage for a tensor, which begins with the elements of the smaller one."""
     old = buffer_of(tensor)
     numel = -(-nbytes // old.dtype.itemsize)
-    storage: Any = _create_storage(next(_addresses), DEVICE, numel * old.dtype.itemsize)
+    storage: Any = create_storage(numel * old.dtype.itemsize)
     storage.tapestry = Buffer(_flat(numel), old.dtype, None)
     if old.home.numel and old.is_written:
-        value = emit("aten::constant_pad_nd", (old.in_memory_order(),), {"pad": [0, numel - old.home.numel]})
+        attrs = {"pad": [0, numel - old.home.numel]}
+        value = emit_aten("aten::constant_pad_nd", (old.in_memory_order(),), attrs, (numel,), old.dtype)
         storage.tapestry.write(value)
     return storage

@@ -143,7 +143,7 @@ def test_tensors_of_two_devices_do_not_mix_but_numbers_do() -> None:
         _ = x + torch.ones(3)
     assert (x + torch.tensor(2.0)).tolist() == [3.0] * 3
     assert (x * 2.5).tolist() == [2.5] * 3
-    with pytest.raises(RuntimeError, match="must have same reduction dim"):
+    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         _ = torch.ones(2, 3, device=DEVICE) @ torch.ones(2, 3, device=DEVICE)
 
 
@@ -184,13 +184,6 @@ def test_checkpoints_are_saved_and_loaded(tmp_path: Path) -> None:
     other = nn.Linear(3, 2).to(DEVICE)
     safetensors.torch.load_model(other, str(tmp_path / "model.safetensors"))
     assert torch.equal(other.weight.cpu(), model.weight.cpu())
-
-
-def test_a_storage_has_no_memory_to_read() -> None:
-    storage = torch.ones(4, device=DEVICE).untyped_storage()
-    assert storage.nbytes() == 16
-    with pytest.raises(RuntimeError, match="storages of the device tapestry have no memory"):
-        storage.clone()
 
 
 def test_a_data_loader_may_pin_memory() -> None:

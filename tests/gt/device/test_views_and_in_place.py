@@ -156,6 +156,25 @@ def test_a_change_of_part_of_a_tensor(change) -> None:
     torch.testing.assert_close(y.cpu(), x, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda out: torch.arange(5, out=out),
+        lambda out: torch.linspace(0, 1, 7, out=out),
+        lambda out: torch.full((3,), 2.0, out=out),
+        lambda out: torch.eye(3, out=out),
+        lambda out: torch.cat([torch.ones(2, device=out.device), torch.zeros(4, device=out.device)], out=out),
+        lambda out: torch.mm(torch.eye(3, device=out.device), torch.ones(3, 2, device=out.device), out=out),
+    ],
+)
+@pytest.mark.parametrize("size", [(0,), (4,)])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # outputs should be empty or right
+def test_an_output_gets_the_size_of_the_result(compute, size: tuple[int, ...]) -> None:
+    here, there = torch.zeros(size), torch.zeros(size, device=DEVICE)
+    assert compute(there) is there
+    torch.testing.assert_close(there.cpu(), compute(here))
+
+
 def test_complex_numbers_are_seen_as_pairs_and_back() -> None:
     x = torch.arange(6.0).reshape(2, 3) * (1 + 2j)
     y = x.to(DEVICE)
@@ -165,7 +184,7 @@ def test_complex_numbers_are_seen_as_pairs_and_back() -> None:
     torch.testing.assert_close((y.conj() @ y.t()).cpu(), x.conj() @ x.t())
 
 
-def test_what_autograd_says_of_in_place_ops_is_said_here_too() -> None:
+def test_autograds_errors_for_in_place_ops_are_raised_here_too() -> None:
     w = torch.ones(3, device=DEVICE, requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
         w.add_(1)
