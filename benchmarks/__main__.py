@@ -1,4 +1,4 @@
-"""The front door: `python -m benchmarks`."""
+"""The command line: `python -m benchmarks`."""
 
 import argparse
 import dataclasses

@@ -1,4 +1,4 @@
-"""What five small jobs take in GT: `python gt_benchmark.py [host:port]`.
+"""The times of five small jobs in GT: `python gt_benchmark.py [host:port]`.
 
 On the system that runs at the address, or at the default port (`python simple_launch.py --no-test`); if none
 runs there, on one that this program starts. The first line says which.

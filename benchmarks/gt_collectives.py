@@ -98,7 +98,7 @@ def _member(rank: int, count: int, folder: str, pipe: Any) -> None:
     pipe.recv()
     pipe.send({way: Member(peers.address, peers.token, host()) for way, peers in ways.items()})
     for way, members in pipe.recv().items():
-        ways[way].meet(1, members)
+        ways[way].update_members(1, members)
     pipe.send(None)
     numbers = itertools.count()
     while True:

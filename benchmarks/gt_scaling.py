@@ -104,6 +104,39 @@ def gt_scaling_mlp() -> tuple[Job, Job]:
     return _System(2).job(_mlp), _System(1).job(_mlp)
 
 
+def _gpt2() -> Callable[[], object]:
+    """A training step of GPT-2 small on the device, each worker with a part of the batch."""
+    import torch
+    import transformers
+
+    import gt.torch
+
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    tokens = torch.randint(0, config.vocab_size, (4, 256)).to("tapestry")
+    model: Any = transformers.GPT2LMHeadModel(config).train()
+    gt.torch.shard(model.to("tapestry"), "data")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def run() -> object:
+        optimizer.zero_grad()
+        loss = model(input_ids=tokens, labels=tokens).loss
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return run
+
+
+@benchmark(
+    "a training step of GPT-2 small (batch 4 x 256) on the device by 2 workers with one thread each",
+    "1 worker with one thread",
+    speed_at_least(1.6),
+)
+def torch_gpt2_scaling() -> tuple[Job, Job]:
+    return _System(2).job(_gpt2), _System(1).job(_gpt2)
+
+
 # --- the dispatcher ---
 
 
@@ -124,7 +157,7 @@ class _Null:
         self.dispatcher.done(sequence, 1e-6 * len(chunk.instructions), [], [])
 
     def forget(self, client: str) -> None: ...
-    def meet(self, epoch: int, members: Any) -> None: ...
+    def update_members(self, epoch: int, members: Any) -> None: ...
     def ask_specs(self, client: str) -> None: ...
     def ack(self, sequence: int) -> None: ...
     def data(self, reply: Any) -> None: ...

@@ -15,7 +15,7 @@ Job = Callable[[], object]
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What a number is held to, such as `<= 3` or `>= 0.95`."""
+    """The goal of a number, such as `<= 3` or `>= 0.95`."""
 
     sign: str
     value: float
@@ -45,12 +45,12 @@ def seconds_at_most(seconds: float) -> Goal:
 
 
 def index_at_least(value: float) -> Goal:
-    """What the subject returns, a number without a unit, is at least this."""
+    """The number that the subject returns is at least this."""
     return Goal(">=", value, "")
 
 
 def index_at_most(value: float) -> Goal:
-    """What the subject returns, a number without a unit, is at most this."""
+    """The number that the subject returns is at most this."""
     return Goal("<=", value, "")
 
 
@@ -67,7 +67,7 @@ class Benchmark:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a benchmark measured."""
+    """The result of a benchmark."""
 
     name: str
     value: float

@@ -1,4 +1,4 @@
-"""What five small jobs take in plain PyTorch: `python pytorch_baseline.py`."""
+"""The times of five small jobs in plain PyTorch: `python pytorch_baseline.py`."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,6 @@
-"""The PyTorch device: the same PyTorch code on "tapestry" and on the CPU, in eager mode."""
+"""The PyTorch device: the same PyTorch code on "tapestry", eager or compiled, and on the CPU, eager."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -33,8 +34,13 @@ def torch_small_ops() -> tuple[Job, Job]:
     return job("tapestry"), job("cpu")
 
 
-def _steps(make: Callable[[], Any], batch: dict[str, Any], steps: int) -> tuple[Job, Job]:
-    """Training steps of a Hugging Face model on both devices, with the loss read at the end."""
+def _steps(
+    make: Callable[[], Any], batch: dict[str, Any], steps: int, compiled: bool = False
+) -> tuple[Job, Job]:
+    """Training steps of a Hugging Face model on both devices, with the loss read at the end.
+
+    With `compiled`, model and optimizer on the device are those of torch.compile.
+    """
     import torch
 
     import gt
@@ -42,31 +48,48 @@ def _steps(make: Callable[[], Any], batch: dict[str, Any], steps: int) -> tuple[
 
     gt.init()
 
+    def compile_on_device(one: Any, device: str) -> Any:
+        return torch.compile(one, backend="tapestry") if compiled and device == "tapestry" else one
+
     def job(device: str) -> Job:
         torch.manual_seed(0)
         model = make().to(device).train()
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         moved = {name: one.to(device) for name, one in batch.items()}
+        call, step = compile_on_device(model, device), compile_on_device(optimizer.step, device)
 
         def run() -> object:
             loss = None
             for _ in range(steps):
                 optimizer.zero_grad()
-                loss = model(**moved).loss
+                loss = call(**moved).loss
                 loss.backward()
-                optimizer.step()
+                step()
             assert loss is not None
             return loss.item()
 
         return run
 
-    return job("tapestry"), job("cpu")
+    ours = job("tapestry")
+    if compiled:
+        _compile(ours)
+    return ours, job("cpu")
 
 
-@benchmark(
-    "training steps of a tiny Llama on the device, embedded", "eager PyTorch on the CPU", speed_at_least(0.6)
-)
-def torch_llama_step() -> tuple[Job, Job]:
+def _compile(ours: Job) -> None:
+    """Run a job until the embedded worker has compiled what it repeats."""
+    import gt
+
+    while True:
+        ours()
+        (worker,) = gt.debug.get_worker_stats().values()
+        if worker["compiled"] and not worker["compiling"]:
+            break
+        time.sleep(0.5)
+    ours()
+
+
+def _llama(compiled: bool) -> tuple[Job, Job]:
     import torch
     import transformers
 
@@ -80,9 +103,24 @@ def torch_llama_step() -> tuple[Job, Job]:
         max_position_embeddings=128,
     )
     tokens = torch.randint(0, 512, (4, 64))
-    return _steps(
-        lambda: transformers.LlamaForCausalLM(config), {"input_ids": tokens, "labels": tokens}, steps=5
-    )
+    batch = {"input_ids": tokens, "labels": tokens}
+    return _steps(lambda: transformers.LlamaForCausalLM(config), batch, steps=5, compiled=compiled)
+
+
+@benchmark(
+    "training steps of a tiny Llama on the device, embedded", "eager PyTorch on the CPU", speed_at_least(0.6)
+)
+def torch_llama_step() -> tuple[Job, Job]:
+    return _llama(compiled=False)
+
+
+@benchmark(
+    'training steps of a tiny Llama with torch.compile(backend="tapestry"), embedded',
+    "eager PyTorch on the CPU",
+    speed_at_least(1.0),
+)
+def torch_llama_step_compiled() -> tuple[Job, Job]:
+    return _llama(compiled=True)
 
 
 @benchmark(

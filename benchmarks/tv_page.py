@@ -25,7 +25,7 @@ def _trace(programs: int) -> int:
 
 
 def _first_answer(programs: int) -> Job:
-    """Ask for one program after the other, as somebody who clicks on the map."""
+    """Request one program after the other, as clicks on the map do."""
     from triton_viz.visualizer.interface import create_app
 
     launch = _trace(programs)

@@ -1,4 +1,4 @@
-"""What the command lines of server and worker share."""
+"""The options that the command lines of server and worker share."""
 
 import argparse
 import os
@@ -14,15 +14,15 @@ DEFAULT_PORT = 12345
 
 
 class Options(argparse.Namespace):
-    """What was asked for on the command line."""
+    """The parsed command line."""
 
     address: str
-    """Where the server is."""
+    """The server's address, as host:port."""
     modifiers: modifiers.Installed
     report: Callable[[str], None]
-    """Prints a line for the user who started this or, only if asked, for a program that did."""
+    """Prints a line: always if a user started this, with GT_VERBOSE if a program did."""
     alive: Callable[[], bool]
-    """Whether the program that started this, if one did, is still there."""
+    """Whether the program that started this, if any, still runs."""
     parent: int | None
 
 
@@ -40,16 +40,16 @@ def parse(parser: argparse.ArgumentParser) -> Options:
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(namespace=Options())
     if not 0 < options.port < 65536:
-        parser.error(f"a port is between 1 and 65535, not {options.port}")
+        parser.error(f"a port must be between 1 and 65535, but got {options.port}")
     options.address = options.address or f"{options.host}:{options.port}"
-    options.report = say if options.parent is None else logs.verbose
+    options.report = report if options.parent is None else logs.verbose
     parent = options.parent
     options.alive = lambda: parent is None or os.getppid() == parent
     try:
         options.modifiers = modifiers.Installed(options.modifier)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        fail(f"no modifier: {error}")
-    signal.signal(signal.SIGTERM, _interrupt)  # end as cleanly on a kill as on Ctrl-C
+        fail(f"cannot load a modifier: {error}")
+    signal.signal(signal.SIGTERM, _interrupt)  # end on SIGTERM as on Ctrl-C
     return options
 
 
@@ -57,7 +57,7 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def say(message: str) -> None:
+def report(message: str) -> None:
     """Print a line about a server or worker."""
     print(f"[gt] {message}", flush=True)
 

@@ -21,17 +21,17 @@ def print_tape() -> None:
 
 
 def get_worker_stats() -> dict[str, dict[str, Any]]:
-    """What every worker has done, by worker name."""
+    """Every worker's statistics, by worker name."""
     return current().get_stats()
 
 
 def get_dispatcher_stats() -> dict[str, Any]:
-    """What the dispatcher holds: clients, workers, tensor handles."""
+    """The dispatcher's statistics: its clients, workers and tensor handles."""
     return current().get_dispatcher_stats()
 
 
 def get_client_stats() -> dict[str, Any]:
-    """What this program's end of the stream has done: batches sent, and under `modifiers` what those did."""
+    """This program's client: batches sent and, under `modifiers`, the statistics of its modifiers."""
     return current().get_client_stats()
 
 
@@ -50,7 +50,7 @@ def print_instruction_tape() -> None:
 
 
 def print_worker_stats() -> None:
-    """Print what every worker has done, and, if it has modifiers, this program's client."""
+    """Print every worker's statistics, and those of this program's client if it has modifiers."""
     found = get_worker_stats()
     client = get_client_stats()
     if "modifiers" in client:

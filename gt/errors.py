@@ -6,7 +6,7 @@
     ├── ArgumentError   an argument makes no sense; raised at once                (also a RuntimeError)
     ├── DTypeError      an op does not take this dtype; raised at once          (also a RuntimeError)
     ├── GraphError      backward() on a graph that cannot be differentiated     (also a RuntimeError)
-    ├── ConfigError     a file of signals makes no sense; says where it does not  (also a ValueError)
+    ├── ConfigError     a file of signals is not valid; names the line  (also a ValueError)
     ├── StateError      saved values do not fit a model, or cannot be saved     (also a RuntimeError)
     ├── ProtocolError   an instruction that makes no sense reached a server     (also a RuntimeError)
     ├── ConnectionLost  no server answers, or it went away                      (also a ConnectionError)
@@ -34,15 +34,15 @@ class ArgumentError(GTError, RuntimeError):
 
 
 class DTypeError(GTError, RuntimeError):
-    """An operation was asked of a dtype that does not have it."""
+    """An operation is not defined for a dtype."""
 
 
 class GraphError(GTError, RuntimeError):
-    """A gradient was asked for where there is no graph to compute it from."""
+    """There is no graph to compute a gradient from."""
 
 
 class ConfigError(GTError, ValueError):
-    """A signal is not known, or the file that should say what it means makes no sense."""
+    """A signal is unknown, or the file that defines signals is invalid."""
 
 
 class StateError(GTError, RuntimeError):
@@ -50,12 +50,12 @@ class StateError(GTError, RuntimeError):
 
 
 class ProtocolError(GTError, RuntimeError):
-    """A server received an instruction that makes no sense, such as one about an unknown tensor."""
+    """A server received an invalid instruction, such as one that reads an unknown tensor."""
 
 
 class ConnectionLost(GTError, ConnectionError):
-    """No server answers, or the one that did is gone. The message says where, and what to do."""
+    """No server answers, or the connection was lost. The message has the address, and what to do."""
 
 
 class WorkerError(GTError, RuntimeError):
-    """An operation failed on a worker. The message says which one, where, and why."""
+    """An operation failed on a worker. The message has the operation, its line, and the cause."""

@@ -1,11 +1,10 @@
 """Log output, through Python's `logging`: errors always, the rest on request.
 
-    logger          variable               what
-    gt              GT_VERBOSE=1           startup and connections
-    gt.client       GT_DEBUG_CLIENT=1      connections, and the instructions that the program issues
-    gt.dispatcher   GT_DEBUG_DISPATCHER=1  workers and clients that come and go, and what is sent where
-    gt.worker       GT_DEBUG_WORKER=1      registration, and the instructions that are carried out
-    gt.compile      GT_DEBUG_COMPILE=1     hot paths that are found, and what becomes of them
+    logger          variable               output gt              GT_VERBOSE=1           startup and
+    connections gt.client       GT_DEBUG_CLIENT=1      connections, and the instructions that the program
+    issues gt.dispatcher   GT_DEBUG_DISPATCHER=1  workers and clients that connect and leave, and chunks that
+    are sent gt.worker       GT_DEBUG_WORKER=1      registration, and the instructions that are executed
+    gt.compile      GT_DEBUG_COMPILE=1     hot paths that are detected, and their compilation
 
 The variables are read when they are used, and their output goes to stderr. A program may also set the levels
 of these loggers, and give them handlers of its own, as with any library.
@@ -29,10 +28,10 @@ _before: dict[str, int] = {}
 
 
 class _ToStderr(logging.Handler):
-    """Writes errors, and what the variables ask for."""
+    """Writes errors, and the records that the variables enable."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is wanted here."""
+        """Whether to write a record."""
         return record.levelno >= logging.WARNING or config.flag(_VARIABLES.get(record.name, ""))
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -65,7 +64,7 @@ def wants(layer: str) -> bool:
 
 
 def debug(layer: str, message: str) -> None:
-    """Log what a layer ('client', 'dispatcher', 'worker' or 'compile') does."""
+    """Log a message of a layer: 'client', 'dispatcher', 'worker' or 'compile'."""
     logger = _wanted(f"gt.{layer}", logging.DEBUG)
     if logger is not None:
         logger.debug("%s", message)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from benchmarks import gt_collectives, tv_core
+from benchmarks import gt_collectives, gt_hotpaths, gt_scaling, tv_core
 from benchmarks.__main__ import main
 from benchmarks.ablations import MECHANISMS
 from benchmarks.harness import BENCHMARKS, Benchmark, Goal, cost_at_most, run, seconds_at_most, speed_at_least
@@ -28,13 +28,32 @@ def test_without_names_they_are_listed(capsys: pytest.CaptureFixture[str], monke
 # Triton's interpreter takes seconds for these, and they differ from tv_execute_vector_add in the kernel only.
 SLOW = {f"tv_execute_{kernel}" for kernel in ("softmax", "matmul", "layer_norm")}
 
+# These wait for a compiler or train a large model; or they differ from others in the kernel or the direction
+# only; and the table below has gt_import and gt_small_ops_embedded.
+LONG = {"gt_transformer_train", "gt_transformer_train_embedded", "torch_gpt2_step", "gt_mlp_train_small"}
+LONG |= {"gt_mlp_train", "gt_mlp_train_embedded", "gt_scaling_mlp", "tv_execute_attention", "gt_import"}
+LONG |= {"torch_gpt2_scaling", "torch_llama_step_compiled", "tv_execute", "tv_payload_drawn"}
+LONG |= {"gt_clients", "gt_transfer", "gt_transfer_down", "gt_hotpath_first_steps", "gt_small_ops_embedded"}
+LONG |= {f"tv_sanitizer_{kernel}" for kernel in ("softmax", "matmul", "layer_norm", "attention")}
 
-@pytest.mark.timeout(600)  # some wait for a compiler
-@pytest.mark.parametrize("name", sorted(BENCHMARKS.keys() - SLOW))
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])
+        for name in sorted(BENCHMARKS.keys() - SLOW)
+    ],
+)
 def test_each_benchmark_runs_and_reports(name: str, capsys: pytest.CaptureFixture[str], monkeypatch):
     monkeypatch.setattr(tv_core, "KERNELS", ("vector_add", "attention"))
     monkeypatch.setattr(gt_collectives, "SIZES", (1 << 12, 1 << 20))
     monkeypatch.setattr(gt_collectives, "WORKERS", (2,))
+    monkeypatch.setattr(gt_collectives, "SECONDS", 0.01)
+    monkeypatch.setattr(gt_scaling, "SIZE", 512)
+    if name in ("gt_hotpath_detect", "gt_hotpath_overhead"):
+        stream, job = gt_hotpaths._stream, gt_hotpaths._job
+        monkeypatch.setattr(gt_hotpaths, "_stream", lambda steps: stream(steps // 10))
+        monkeypatch.setattr(gt_hotpaths, "_job", lambda step, steps: job(step, steps // 10))
     assert main([name, "--repeats", "2", "--json"]) == 0
     (result,) = json.loads(capsys.readouterr().out)
     assert result["name"] == name

@@ -1,7 +1,6 @@
-"""Gradients: the graph of recorded ops (`graph`), replay of backward passes, and `gt.autograd.grad`.
+"""Gradients: the graph of recorded ops (`graph`), replay of gradient rules, and `gt.autograd.grad`.
 
-Imports `gt.ops` and `gt.stream`. Tensors are built on this package, so `grad`, which takes tensors, loads on
-first use.
+Tensors are built on this package, so `grad`, which takes tensors, is imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any

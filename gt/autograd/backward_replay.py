@@ -1,6 +1,6 @@
 """Backward replay: the ops that a node's gradient rules issue are recorded once, and reissued for equal ones.
 
-A training loop goes backward through the same kinds of nodes at every step. The ops that gradient rules issue
+In a training loop, every backward pass has nodes of the same kinds. The ops that gradient rules issue
 depend only on the node's op, its attributes, the shapes and dtypes of its values, and which gradients are
 needed. So they are recorded when such a node occurs for the second time (`_record`), with placeholders for
 tensors, and reissued from then on (`_replay`), in a fraction of the time that the rules take.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gt.ops import Spec
     from gt.tensors.base import Value
 
-MOST = 8192
+MAX_GRADIENT_PLANS = 8192
 """How many plans are kept. Beyond, all are dropped: programs with ever new shapes have no use for them."""
 
 
@@ -49,7 +49,7 @@ class GradientPlan(NamedTuple):
     """
 
     steps: list[Issued | int]
-    """Ops and, as numbers of tensors, what is freed."""
+    """Ops and, as numbers, the tensors that are freed."""
     gradients: "list[Gradient | None]"
     """For each input, its gradient; None if there is none."""
 
@@ -77,7 +77,7 @@ class GradientPlans:
             return self._replay(plan, node, g, ids)
         if key in self._plans or key not in self._seen:
             self._seen.add(key)
-            if len(self._seen) > MOST:
+            if len(self._seen) > MAX_GRADIENT_PLANS:
                 self._seen.clear()
                 self._plans.clear()
             return rules(node, g)
@@ -124,25 +124,25 @@ class GradientPlans:
         return made
 
     def _record(self, node: "TapeNode", g: "Value") -> "tuple[list[Value | None], GradientPlan | None]":
-        """Apply the rules; and what they issued, if that can be replayed."""
-        thread, heard, results = threading.get_ident(), [], set()
+        """Apply the rules; returns the gradients, and the plan of the issued ops if they can be replayed."""
+        thread, recorded, results = threading.get_ident(), [], set()
 
-        def hear(instruction: LocalInstruction) -> None:
+        def record(instruction: LocalInstruction) -> None:
             # Other threads may use the same client.
             if type(instruction) is int:
                 if instruction in results:
-                    heard.append(instruction)
+                    recorded.append(instruction)
             elif thread == threading.get_ident():
-                heard.append(instruction)
+                recorded.append(instruction)
                 if type(instruction) is Op:
                     results.add(instruction.result)
 
-        g.client.add_listener(hear)
+        g.client.add_listener(record)
         try:
             made = rules(node, g)
         finally:
-            g.client.remove_listener(hear)
-        return made, _plan(node, g, heard, made)
+            g.client.remove_listener(record)
+        return made, _plan(node, g, recorded, made)
 
 
 def rules(node: "TapeNode", g: "Value") -> "list[Value | None]":
@@ -172,12 +172,14 @@ def _key(node: "TapeNode", g: "Value", ids: list[int]) -> tuple[Any, ...]:
     return *key, *attrs, *found, *map(type, attrs.values())
 
 
-def _plan(node: "TapeNode", g: "Value", heard: list[Any], made: "list[Value | None]") -> GradientPlan | None:
-    """The plan that issues the instructions which were heard; None if there is none."""
+def _plan(
+    node: "TapeNode", g: "Value", recorded: list[Any], made: "list[Value | None]"
+) -> GradientPlan | None:
+    """The plan that issues the instructions which were recorded; None if there is none."""
     ids = [g.id, *[value.id for value in node.values]]
     numbers = {tensor: ids.index(tensor) for tensor in ids}
     total, steps, kept = len(ids), [], set()
-    for one in heard:
+    for one in recorded:
         if type(one) is int:
             steps.append(numbers[one])
             kept.discard(one)

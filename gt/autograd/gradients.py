@@ -1,4 +1,4 @@
-"""Gradients by hand: `gt.autograd.grad`, and what `gt.no_grad` and its relatives are."""
+"""`gt.autograd.grad`, beside the modes of `gt.autograd.graph`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def grad(
     allow_unused: bool = False,
     create_graph: bool = False,
 ) -> tuple[Any, ...]:
-    """The gradients of outputs by inputs, as a tuple. No tensor's own `grad` changes.
+    """The gradients of outputs with respect to inputs, as a tuple. No tensor's `grad` changes.
 
     >>> x = gt.tensor(3.0, requires_grad=True)
     >>> gt.autograd.grad(x * x, x)
@@ -27,10 +27,10 @@ def grad(
     """
     if create_graph:
         raise GraphError("create_graph: a gradient of a gradient is not supported")
-    of = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    by = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    given = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs or [None] * len(of))
-    sums: list[Tensor | None] = [None] * len(by)
+    roots = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    targets = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    given = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs or [None] * len(roots))
+    sums: list[Tensor | None] = [None] * len(targets)
 
     def adder(place: int) -> Any:
         def add(part: Tensor) -> None:
@@ -39,19 +39,19 @@ def grad(
 
         return add
 
-    edges = [x._edge for x in by]
+    edges = [x._edge for x in targets]
     if any(edge is None or not edge.requires_grad for edge in edges):
         raise GraphError("One of the differentiated Tensors does not require grad")
     wanted = {edge: adder(place) for place, edge in enumerate(edges) if edge is not None}
-    for place, (y, gradient) in enumerate(zip(of, given, strict=True)):
+    for place, (y, gradient) in enumerate(zip(roots, given, strict=True)):
         edge = y._edge
         if edge is None or not edge.requires_grad:
             raise GraphError(f"element {place} of tensors does not require grad and does not have a grad_fn")
         if gradient is None and y.numel() != 1:
             raise GraphError("grad can be implicitly created only for scalar outputs: pass grad_outputs")
-        seed = ones_like(y) if gradient is None else gradient
-        last = place == len(of) - 1
-        GRAPH.backward(edge, gradient_as(y, seed), retain_graph or not last, wanted)
+        start = ones_like(y) if gradient is None else gradient
+        last = place == len(roots) - 1
+        GRAPH.backward(edge, gradient_as(y, start), retain_graph or not last, wanted)
     if None in sums and not allow_unused:
         raise GraphError(
             "One of the differentiated Tensors appears to not have been used in the graph. "

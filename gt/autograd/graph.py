@@ -1,6 +1,6 @@
-"""The autograd tape: which ops made which tensors.
+"""The autograd tape: which ops created which tensors.
 
-It never touches data. A gradient is more GT ops, issued like any other; the rules are in the op table.
+It never reads data. A gradient is computed by GT ops, issued like any others; the rules are in the op table.
 """
 
 import functools
@@ -29,7 +29,7 @@ class _State(threading.local):
 _state = _State()
 
 
-def is_going_backward() -> bool:
+def is_in_backward() -> bool:
     """Whether a gradient is being computed on this thread."""
     return _state.backward
 
@@ -44,7 +44,7 @@ class _Mode:
 
     def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
-        self._before: list[bool] = []  # one may be entered inside itself
+        self._before: list[bool] = []  # a stack: a mode may be entered inside itself
 
     def __enter__(self) -> None:
         self._before.append(_state.enabled)
@@ -54,7 +54,7 @@ class _Mode:
         _state.enabled = self._before.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with this mode inside. Each call has its own: it may be on another thread."""
+        """The function, which runs in this mode. Each call enters its own: it may be on another thread."""
         import inspect  # slow to import, and only decorators need it
 
         enabled = self._enabled
@@ -94,13 +94,13 @@ class set_grad_enabled(_Mode):
         _state.enabled = self._enabled
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with this mode inside; outside nothing changes."""
+        """The function, which runs in this mode; the mode outside is as before."""
         _state.enabled = self._outside
         return super().__call__(function)
 
 
 def no_grad(function: Callable[..., Any] | None = None) -> Any:
-    """Ops inside are not recorded, so they have no gradient and cost no memory. Also a decorator."""
+    """Ops inside are not recorded: they have no gradient, and keep no values alive. Also a decorator."""
     return _Mode(False) if function is None else _Mode(False)(function)
 
 
@@ -126,7 +126,7 @@ class Leaf:
 
     def add(self, gradient: "Value") -> None:
         """Add to the gradient."""
-        # A tensor of its own: one gradient may flow to several leaves, and each may be changed in place.
+        # A new tensor: one gradient may flow to several leaves, and each may be changed in place.
         if self.grad is None:
             self.grad = gradient.tensor()
         else:
@@ -135,11 +135,11 @@ class Leaf:
 
 
 class TapeNode:
-    """One op on the tape: what it read, what it made, and when.
+    """One op on the tape: its inputs, its result, and its position.
 
-    It holds values, not tensors: a tensor may be changed in place afterwards, and the gradient is that of
-    what the op read. `edges` are where the inputs' gradients go: to a Leaf, to the node that made the
-    input, or nowhere.
+    It holds values, not tensors: a tensor may be changed in place afterwards, and the gradient is that of the
+    value that the op read. `edges` are where the inputs' gradients go: to a Leaf, to the node that created
+    the input, or nowhere (None).
     """
 
     __slots__ = ("attrs", "edges", "grad", "hooks", "op", "retains", "sequence", "values")
@@ -161,17 +161,17 @@ class TapeNode:
         self.attrs: dict[str, Any] = attrs or {}
         self.grad: Tensor | None = None
         self.retains = False
-        """Whether the gradient is kept, as retain_grad() asks."""
+        """Whether the gradient is kept: see retain_grad()."""
         self.hooks: dict[int, Hook] | None = None
 
     @property
     def inputs(self) -> "tuple[Tensor, ...]":
-        """The tensors it read, without their history."""
+        """The tensors it read, detached."""
         return tuple(value.tensor() for value in self.values[:-1])
 
     @property
     def output(self) -> "Tensor":
-        """The tensor it made, without its history."""
+        """The tensor it created, detached."""
         return self.values[-1].tensor()
 
     def __str__(self) -> str:
@@ -180,7 +180,7 @@ class TapeNode:
 
     @property
     def used_up(self) -> bool:
-        """Whether backward() went through here and freed what it needed."""
+        """Whether backward() has freed the values that its gradient needs."""
         return not self.values
 
 
@@ -198,17 +198,29 @@ class HookHandle:
         edge.hooks = {**(edge.hooks or {}), self._number: hook}
 
     def remove(self) -> None:
-        """Take the hook off."""
+        """Unregister the hook."""
         if self._edge.hooks:
             self._edge.hooks.pop(self._number, None)
 
 
 def _through_hooks(edge: Edge, gradient: "Tensor") -> "Tensor":
+    """The gradient that an edge's hooks return. Raises GraphError if one changes its shape or dtype."""
     for hook in list((edge.hooks or {}).values()):
         changed = hook(gradient)
-        if changed is not None:
-            gradient = changed
+        if changed is None:
+            continue
+        if changed._value.spec != gradient._value.spec:
+            raise GraphError(
+                f"hook {getattr(hook, '__name__', hook)!r} has changed the gradient's "
+                f"shape or dtype: it was {_shown(gradient)}, and is {_shown(changed)}"
+            )
+        gradient = changed
     return gradient
+
+
+def _shown(tensor: "Tensor") -> str:
+    spec = tensor._value.spec
+    return f"{spec.dtype}{list(spec.shape)}"
 
 
 class AutogradGraph:
@@ -230,7 +242,7 @@ class AutogradGraph:
 
     def tape(self) -> list[TapeNode]:
         """The nodes on the tape, oldest first, without those that backward() has freed."""
-        # Nothing keeps a list: that would cost every op something. Python knows which nodes are alive.
+        # No list of nodes is kept, which would cost every op some time: the garbage collector has one.
         nodes = [node for node in gc.get_objects() if type(node) is TapeNode and not node.used_up]
         return sorted(nodes, key=lambda node: node.sequence)
 
@@ -241,7 +253,10 @@ class AutogradGraph:
         retain_graph: bool,
         wanted: "Mapping[Edge, Callable[[Tensor], None]] | None" = None,
     ) -> None:
-        """Add the gradient of `root` to every leaf it was computed from, or hand out those wanted."""
+        """Add the gradient of `root` to every leaf it was computed from, or call the functions of `wanted`.
+
+        `wanted` has a function of the gradient for each edge whose gradient is wanted.
+        """
         # Newest first: by the time a node is reached, all of its output's gradients have been added up.
         heap: list[tuple[int, TapeNode]] = []
         pending: dict[Edge, Value] = {root: gradient._value}
@@ -254,11 +269,11 @@ class AutogradGraph:
                 leaves.append(edge)
 
         reach(root)
-        at = gradient._value.client.backward_at
+        position = gradient._value.client.backward_position
         gradients_of = self._gradient_plans.gradients
         with no_grad():
             before, _state.backward = _state.backward, True
-            outside = at.site, at.tensor  # a hook may go backward through another graph
+            outer = position.site, position.tensor  # a hook may run another backward pass
             try:
                 while heap:
                     node = heapq.heappop(heap)[1]
@@ -268,7 +283,7 @@ class AutogradGraph:
                             "Specify retain_graph=True if you need to backward through it twice."
                         )
                     # The ops that a rule issues are attributed to the line that the node's op came from.
-                    at.site, at.tensor = node.values[-1].site, node.values[-1].id
+                    position.site, position.tensor = node.values[-1].site, node.values[-1].id
                     g = pending.pop(node)
                     if node.hooks:
                         g = _through_hooks(node, g.tensor())._value
@@ -296,7 +311,7 @@ class AutogradGraph:
                         wanted[leaf](part.tensor())
             finally:
                 _state.backward = before
-                at.site, at.tensor = outside
+                position.site, position.tensor = outer
 
 
 GRAPH = AutogradGraph()

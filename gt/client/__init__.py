@@ -1,7 +1,8 @@
-"""The client: tensors that a user holds, and the stream of instructions they become.
+"""The client: issues the instructions of one program, sends them in batches, and reads data back.
 
-A tensor knows its id, shape and dtype, never where it lives. Imports `gt.ops` and `gt.transport`, and
-`gt.server` only to start one where there is none; no engine is ever imported here.
+`client` is independent of how a server is reached (`link`); `connection` reaches one over a socket; `session`
+chooses or starts the server that the program uses; `signals` give tensors layouts. No engine is ever imported
+here.
 """
 
 from gt.autograd.graph import AutogradGraph, no_grad

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,18 @@ import numpy as np
 from gt import config, logs
 from gt.client.link import Connection
 from gt.errors import ConnectionLost, WorkerError
+from gt.interrupts import deferred
 from gt.stream import modifiers as streams
 from gt.stream.describe import debug
 from gt.stream.instructions import GetData, LocalInstruction, Site
 from gt.stream.repeat_builder import RepeatBuilder
+from gt.stream.repeats import Repeat
 from gt.stream.sequences import HotSequence
 from gt.stream.tensor_ids import client_id
 from gt.transport import protocol
 
 BATCH = 256
-"""How many tensors are made, at most, before pending instructions are sent."""
+"""How many tensors are created, at most, before pending instructions are sent."""
 
 MAX_BATCHES_PER_MESSAGE = 8
 """How many batches of repeated instructions one message holds, while as many are still being executed."""
@@ -36,15 +38,15 @@ HELD_TICKS = 5
 arrives."""
 
 MAX_TAPE_PAGES = 64
-"""How many pages of the tape one read asks for: it may grow faster than it is read."""
+"""How many pages of the tape one read requests: the tape may grow faster than it is read."""
 
 FORKED = (
     "this tensor belongs to the process that this one was forked from, and so does its connection. "
-    "Make tensors after the fork"
+    "Create tensors after the fork"
 )
-
-
-CLOSED = "this tensor belongs to a connection that was closed, by close(), connect() or init(). Make it anew"
+CLOSED = (
+    "this tensor belongs to a connection that was closed, by close(), connect() or init(). Create it again"
+)
 
 Listener = Callable[[LocalInstruction], None]
 
@@ -84,9 +86,15 @@ class Client:
         self.next_flush = BATCH
         """The id of the tensor at which pending instructions are sent."""
         self._requests = itertools.count()
-        self.sites: dict[tuple[int, int], int] = {}
-        self._code: list[Any] = []
-        self.backward_at = BackwardPosition()
+        self.sites: dict[tuple[Any, ...], int] = {}
+        """By the `id()` of a code object and the offset in it: the number of its site; -1 if that is its
+        caller's. `gt.torch.sites` has keys of its own."""
+        self._code: dict[int, CodeType] = {}
+        """These code objects, kept alive so that their `id()` stays unique."""
+        self._site_numbers: dict[tuple[str, str, str], int] = {}
+        self.site_texts: dict[int, str] = {}
+        """The sites as the tape shows them, by number."""
+        self.backward_position = BackwardPosition()
         """The op whose gradient each thread is computing."""
         self.backward_signals: dict[int, Any] = {}
         """By result of an op: the signal for its gradients (see signals.py)."""
@@ -94,16 +102,16 @@ class Client:
         """Whether a signal was ever used: then `emit` has a listener that issues them."""
         # Not with modifiers: their changes cannot be undone if sending fails, as `_send` has to.
         self._repeat_builder = (
-            RepeatBuilder(patient=True) if config.auto_compile() and not self.modifiers else None
+            RepeatBuilder(hold_complete=True) if config.auto_compile() and not self.modifiers else None
         )
         if self._repeat_builder is not None:
             connection.sends_repeats(self._repeat_builder.detector)
         self._expected: tuple[int, HotSequence | None] = 0, None
         """After the last batch: how many ops of a predicted sequence are still to come, and that sequence."""
         self._waits = False
-        """Whether a thread waits for room, and will then send."""
+        """Whether a thread waits until another batch may be sent, and will send one."""
         self._lock = threading.RLock()
-        self._trouble: Exception | None = None
+        self._flush_error: Exception | None = None
         """An error of the flush thread, which the next call raises."""
         self._closed = threading.Event()
         threading.Thread(target=self._flush_regularly, name="gt-flush", daemon=True).start()
@@ -147,43 +155,53 @@ class Client:
         self.emit(self.connection.upload(result, array, owned))
         return result
 
+    def repeat(self, repeat: Repeat) -> None:
+        """Add an occurrence of a known sequence to the stream; with listeners or modifiers, its ops one by
+        one."""
+        if self._repeat_builder is None or self.listeners or self._refusal is not None:
+            for instruction in repeat.expanded():
+                self.emit(instruction)
+        else:
+            self._repeat_builder.detector.count(repeat)
+            self.emit(repeat)  # type: ignore[arg-type] - `_send` takes it
+
     def fetch(self, tensor: int) -> np.ndarray:
         """A tensor's data: sends pending instructions, and waits. Raises WorkerError if it could not be
         computed."""
-        self._raise_trouble()
+        self._raise_flush_error()
         self._wait_for_room()
-        question = GetData(next(self._requests), tensor)
+        read = GetData(next(self._requests), tensor)
         sent = self.connection.sent
         try:
             with self._lock:
-                self.emit(question)
+                self.emit(read)
                 self._send()
-            reply = self.connection.wait(question.request)
+            reply = self.connection.wait(read.request)
         except BaseException:  # a timeout, or KeyboardInterrupt: the reply may still arrive
-            self._withdraw(question, sent)
+            self._withdraw(read, sent)
             raise
         if logs.wants("client"):
-            came = "failed" if reply.array is None else f"{reply.array.nbytes} bytes"
-            logs.debug("client", f"the data of tensor {tensor}: {came}")
+            outcome = "failed" if reply.array is None else f"{reply.array.nbytes} bytes"
+            logs.debug("client", f"the data of tensor {tensor}: {outcome}")
         if reply.array is None:
             raise WorkerError(reply.error)
         return reply.array
 
-    def _withdraw(self, question: GetData, sent: int) -> None:
+    def _withdraw(self, read: GetData, sent: int) -> None:
         """Remove a read from the pending instructions or, if it was sent, drop its reply.
 
         `sent` is the number of batches sent before: if it is unchanged, the read was not sent.
         """
         with self._lock:
-            if question in self._pending:
-                self._pending.remove(question)
+            if read in self._pending:
+                self._pending.remove(read)
             elif self.connection.sent != sent:
-                self.connection.abandon(question.request)
+                self.connection.abandon(read.request)
 
     def flush(self, whole: bool = True) -> None:
         """Send pending instructions. Unless `whole`, those of a predicted sequence may wait for its end."""
-        self._raise_trouble()
-        # Before anything is removed from the list: a fast client waits here, where it may be interrupted.
+        self._raise_flush_error()
+        # Before anything is removed from the list, because the wait may be interrupted.
         self._wait_for_room()
         with self._lock:
             if self._pending or self._held:
@@ -197,16 +215,16 @@ class Client:
             self._waits = False
 
     def pass_on(self) -> int:
-        """Send instructions that need not wait; returns after how many more ops to call it again."""
+        """Send the instructions that need not be held; returns after how many more ops to call it again."""
         self.flush(whole=False)
         left, sequence = self._expected  # read once: another thread may send meanwhile
         if sequence is None:
             return BATCH
-        # Send when the predicted sequence is complete: it runs while the next one is issued. While workers
-        # have enough to do, send several together, because each message has a fixed cost; always do so for
-        # loops of a few ops, which take less time to execute than to send.
+        # Send when the predicted sequence is complete: workers execute it while the next one is issued. While
+        # they have enough instructions, send several sequences together, because each message has a fixed
+        # cost; always do so for loops of a few ops, which take less time to execute than to send.
         most = MAX_BATCHES_PER_MESSAGE * BATCH
-        wanted = BATCH if sequence.little else min(self.connection.under_way, most)
+        wanted = BATCH if sequence.is_tiny else min(self.connection.under_way, most)
         while left < wanted:
             left += len(sequence)
         return min(left + 1, 2 * most)
@@ -216,10 +234,10 @@ class Client:
         """The instructions that wait for the end of a predicted sequence."""
         return (self._repeat_builder.held if self._repeat_builder is not None else None) or []
 
-    def _raise_trouble(self) -> None:
-        if self._trouble is not None:
-            trouble, self._trouble = self._trouble, None
-            raise trouble
+    def _raise_flush_error(self) -> None:
+        if self._flush_error is not None:
+            error, self._flush_error = self._flush_error, None
+            raise error
 
     @property
     def _busy(self) -> bool:
@@ -230,13 +248,20 @@ class Client:
         return False
 
     def _send(self, whole: bool = True) -> None:
+        with deferred:
+            more = True
+            while more:
+                more = self._send_some(whole)
+
+    def _send_some(self, whole: bool) -> bool:
+        """Send pending instructions, as many as a message may have; returns whether there are more."""
         # The list stays the same object, and other threads only append to it: no instruction is lost.
         pending = self._pending[: protocol.MAX_INSTRUCTIONS]
         del self._pending[: len(pending)]
         held, sent = self._held, self.connection.sent
         try:
             batch = self.modifiers.process(pending) if self.modifiers else pending
-            debug("client", batch)
+            debug("client", batch, sites=self.site_texts)
             if self._repeat_builder is not None:
                 batch = self._repeat_builder.build(batch)
                 if whole:
@@ -251,8 +276,7 @@ class Client:
                     self._expected = 0, None
                 self._pending[:0] = held + pending
             raise
-        if self._pending and len(pending) == protocol.MAX_INSTRUCTIONS:
-            self._send(whole)
+        return bool(self._pending) and len(pending) == protocol.MAX_INSTRUCTIONS
 
     def _flush_regularly(self) -> None:
         """Send instructions that have waited too long, so that workers start while the program does not issue
@@ -265,18 +289,18 @@ class Client:
             try:
                 self.connection.drop_abandoned()
             except Exception as error:  # noqa: BLE001 - as below
-                self._trouble = error
+                self._flush_error = error
             if waited and (self._pending or self._held) and not self._busy and not self._waits:
                 try:
-                    # A predicted sequence that still grows gets more time to become complete.
+                    # A predicted sequence that still grows is held longer, so that it can become complete.
                     self.flush(whole=seen == before or waited > HELD_TICKS)
-                except Exception as error:  # noqa: BLE001 - raised by the next call from the user's own code
-                    self._trouble = error
+                except Exception as error:  # noqa: BLE001 - raised by the next call from the user's code
+                    self._flush_error = error
 
     def site(self, frame: FrameType | None) -> int:
-        """The number of the line of the user's code that called gt: the innermost frame outside of the
-        package."""
-        site = self.backward_at.site
+        """The number of the line of the user's code that called gt: that of the innermost frame outside of
+        gt."""
+        site = self.backward_position.site
         if site is not None:
             return site
         while frame is not None:
@@ -292,12 +316,28 @@ class Client:
     def _new_site(self, frame: FrameType) -> int:
         code = frame.f_code
         number = -1
-        if not code.co_filename.startswith(_PACKAGE):
-            number = len(self._code)
-            self.emit(Site(number, f"{code.co_filename}:{frame.f_lineno}"))
-        self._code.append(code)  # kept alive so that its `id()` stays unique
-        self.sites[id(code), frame.f_lasti] = number
+        if not code.co_filename.startswith(PACKAGE):
+            number = self.site_number(f"{code.co_filename}:{frame.f_lineno}")
+        self.keep_site(code, (id(code), frame.f_lasti), number)
         return number
+
+    def site_number(self, where: str, module: str = "", phase: str = "") -> int:
+        """The number of a site, whose definition is issued if it is new. The arguments are a Site's
+        fields."""
+        with self._emit_lock:
+            number = self._site_numbers.get((where, module, phase))
+            if number is None:
+                text = where.encode(errors="replace").decode()  # the name of a file need not be Unicode
+                site = Site(len(self._site_numbers), text, module, phase)
+                self.emit(site)
+                number = self._site_numbers[where, module, phase] = site.number
+                self.site_texts[number] = site.fields
+        return number
+
+    def keep_site(self, code: CodeType, key: tuple[Any, ...], number: int) -> None:
+        """Remember the number of a site under a key that has the `id()` of this code."""
+        self._code[id(code)] = code
+        self.sites[key] = number
 
     def get_stats(self) -> dict[str, dict[str, Any]]:
         """Every worker's statistics, by name, once everything issued so far is done."""
@@ -346,9 +386,9 @@ class Client:
         self._lock.release()
 
     def after_fork(self) -> bool:
-        """In a forked child: keep working if the server is in this process too; else refuse instructions.
+        """In a forked child: go on if the server is in this process, too; else refuse instructions.
 
-        Returns whether it refuses: then to use a tensor of the parent's connection raises ConnectionLost.
+        Returns whether it refuses them: then using a tensor of the parent's connection raises ConnectionLost.
         """
         self._lock = threading.RLock()
         self._emit_lock = threading.RLock()
@@ -362,7 +402,7 @@ class Client:
         """Send pending instructions, and disconnect."""
         if not self._closed.is_set():
             self._closed.set()
-            self.connection.last()
+            self.connection.before_close()
             try:
                 # If the server has ended, there is nothing left to send to.
                 with contextlib.suppress(ConnectionLost):
@@ -388,4 +428,5 @@ def _checked_emit(append: Listener, listeners: tuple[Listener, ...], refusal: st
     return emit
 
 
-_PACKAGE = str(Path(__file__).parents[1])
+PACKAGE = str(Path(__file__).parents[1])
+"""The folder of gt's sources: lines of code in it are not the user's."""

@@ -12,6 +12,7 @@ import zmq
 from gt import config, logs
 from gt.client.client import FORKED
 from gt.errors import ConnectionLost, ProtocolError
+from gt.interrupts import deferred
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instructions import MAX_ARRAY, CreateTensor, LocalInstruction, Part, Upload
 from gt.stream.repeats import RepeatEncoder, weight
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
 MAX_UNACKNOWLEDGED_INSTRUCTIONS = 8192
 """How many instructions may be sent without an acknowledgement; then sending waits. It bounds the server's
-queues,
-and keeps a client from competing with a worker on the same machine."""
+queues, and keeps a client from competing with a worker on the same machine."""
 
 MIN_BATCHES_IN_FLIGHT = 4
 """This many batches may always be sent. Not every one is acknowledged: see `ACK_EVERY` in
@@ -57,8 +57,8 @@ class RemoteConnection:
         """The number of these instructions."""
         self._stats_requests = itertools.count(-1, -1)
         self._welcome: protocol.Welcome | None = None
-        self._left = False
-        """Whether the server has answered Bye."""
+        self._disconnected = False
+        """Whether the server has acknowledged the disconnect."""
         self._memory = SharedMemory()
         self._encoder = RepeatEncoder()
         self._direct_reads: DirectReadClient | None = None
@@ -67,7 +67,7 @@ class RemoteConnection:
         self._link = Link(address)
         try:
             self._link.send(protocol.Hello(protocol.VERSION, host(), os.getpid(), self._memory.prefix))
-            self._link.until(self._admitted, timeout, self._unanswered)
+            self._link.until(self._accepted, timeout, self._unanswered)
         except BaseException:
             self._link.close()
             self._memory.close()
@@ -85,14 +85,14 @@ class RemoteConnection:
             f"Start one: python -m gt.server -p {port}"
         )
 
-    def _admitted(self) -> protocol.Welcome | None:
-        self._take_in()
+    def _accepted(self) -> protocol.Welcome | None:
+        self._receive()
         why = self._processes.failed() if self._processes is not None else None
         if why is not None:
             raise ConnectionLost(why)
         return self._welcome
 
-    # --- what the client calls ---
+    # --- called by the client ---
 
     def upload(self, result: int, array: np.ndarray, owned: bool) -> LocalInstruction:
         """The instruction that uploads an array. Raises ProtocolError if it is too large."""
@@ -102,7 +102,7 @@ class RemoteConnection:
         packed = arrays.pack(array, frames, self._memory if self._shared else None, "worker")
         if not frames:
             return CreateTensor(result, packed)
-        # It is sent uncopied behind its message, perhaps after the caller has changed the array.
+        # It is sent later, without another copy: the caller may change the array meanwhile.
         return Upload(result, np.asarray(array, order="C") if owned else np.array(array, order="C"))
 
     def send(self, batch: list[LocalInstruction]) -> None:
@@ -115,11 +115,11 @@ class RemoteConnection:
                     instruction.result, arrays.pack(instruction.array, frames, None, "worker")
                 )
         with self._link.lock:
-            self._take_in()
+            self._receive()
             if self._processes is not None and config.instruction_log() != self._log:
                 self._log = config.instruction_log()
                 self._link.send(protocol.FollowLog(self._log and str(Path(self._log).absolute())))
-            returned = self._memory.done_with("worker")
+            returned = self._memory.take_released("worker")
             try:
                 self._link.send(protocol.Batch(self.sent + 1, wire, returned), frames)
             except BaseException:
@@ -139,11 +139,13 @@ class RemoteConnection:
             return
 
         def room() -> bool | None:
-            self._take_in()
+            self._receive()
             self._link.check()
             return True if self._has_room else None
 
-        self._link.until(room, config.timeout(), lambda: self._no_answer("has not finished earlier work"))
+        self._link.until(
+            room, config.timeout(), lambda: self._no_answer("has not executed earlier instructions")
+        )
 
     def wait(self, request: int) -> Fetched:
         """Wait for the reply to a GetData."""
@@ -153,7 +155,7 @@ class RemoteConnection:
 
     def _wait(self, request: int) -> Any:
         def answer() -> Any:
-            self._take_in()
+            self._receive()
             reply = self._replies.take(request)
             if reply is None:
                 self._link.check()
@@ -169,7 +171,7 @@ class RemoteConnection:
     def drop_abandoned(self) -> None:
         """Drop abandoned replies that have arrived."""
         if self._replies.abandoned:
-            self._take_in()
+            self._receive()
 
     def _no_answer(self, what: str) -> str:
         return (
@@ -185,53 +187,57 @@ class RemoteConnection:
         """The dispatcher's statistics."""
         return self._get_stats().dispatcher
 
-    def _ask(self, question: protocol.GetStats | protocol.GetLayout | protocol.GetTape) -> Any:
+    def _request(self, request: protocol.GetStats | protocol.GetLayout | protocol.GetTape) -> Any:
         """Send a request that is not part of the stream, and wait for its reply."""
-        self._link.send(question)
+        self._link.send(request)
         try:
-            return self._wait(question.request)
+            return self._wait(request.request)
         except BaseException:  # a timeout, or KeyboardInterrupt: the reply may still arrive
-            self.abandon(question.request)
+            self.abandon(request.request)
             raise
 
     def _get_stats(self) -> protocol.Stats:
-        reply = self._ask(protocol.GetStats(next(self._stats_requests)))
+        reply = self._request(protocol.GetStats(next(self._stats_requests)))
         assert isinstance(reply, protocol.Stats)
         return reply
 
     def get_layouts(self, tensor: int) -> protocol.Layouts:
         """A tensor's placements."""
-        reply = self._ask(protocol.GetLayout(next(self._stats_requests), tensor))
+        reply = self._request(protocol.GetLayout(next(self._stats_requests), tensor))
         assert isinstance(reply, protocol.Layouts)
         return reply
 
     def get_tape(self, start: int = 0, own: bool = False) -> protocol.TapeLines:
         """Lines of the tape from this number on, as far as the server keeps them; unless `own`, without
         those that are from or to this client."""
-        reply = self._ask(protocol.GetTape(next(self._stats_requests), start, own))
+        reply = self._request(protocol.GetTape(next(self._stats_requests), start, own))
         assert isinstance(reply, protocol.TapeLines)
         return reply
 
     def sends_repeats(self, detector: HotPathDetector) -> None:
         """Nothing to do: workers detect repeats themselves, since each may get a part of the stream."""
 
-    def last(self) -> None:
+    def before_close(self) -> None:
         """Nothing to do: `close` waits for the server."""
 
     def close(self) -> None:
         """Disconnect, and end the server and workers that were started for this connection."""
         try:
-            self._leave()
+            self._disconnect()
         finally:
             if self._processes is not None:
                 self._processes.stop()
 
-    def _leave(self) -> None:
+    def _disconnect(self) -> None:
         """Disconnect, once the server has read everything that was sent."""
         try:
-            logs.debug("client", f"{self.name} leaves {self.address}")
+            logs.debug("client", f"{self.name} disconnects from {self.address}")
             self._link.send(protocol.Bye())
-            self._link.until(self._farewell, config.timeout(), lambda: self._no_answer("has not let go"))
+            self._link.until(
+                self._is_disconnected,
+                config.timeout(),
+                lambda: self._no_answer("has not confirmed that this program disconnects"),
+            )
         except ConnectionLost:
             pass  # it is disconnected already
         finally:
@@ -242,11 +248,11 @@ class RemoteConnection:
                 self._link.close()
             self._memory.close()
 
-    def _farewell(self) -> bool | None:
-        self._take_in()
-        if not self._left:
+    def _is_disconnected(self) -> bool | None:
+        self._receive()
+        if not self._disconnected:
             self._link.check()
-        return self._left or None
+        return self._disconnected or None
 
     def before_fork(self) -> None:
         """Nothing to do: the server is another process."""
@@ -261,9 +267,9 @@ class RemoteConnection:
 
     # --- incoming messages ---
 
-    def _take_in(self) -> None:
+    def _receive(self) -> None:
         """Handle the messages that have arrived. Each reply has the number of its request."""
-        with self._link.lock:
+        with deferred, self._link.lock:
             for payload, frames in self._link.receive():
                 self._handle(protocol.decode_by_client(payload), frames)
             self._collect()
@@ -297,17 +303,17 @@ class RemoteConnection:
                     self._direct_reads = DirectReadClient(token)
                     self._link.watch(self._direct_reads.fd)
                 self._collect()
-                self._direct_reads.meet(addresses, self._lost)
+                self._direct_reads.connect(addresses, self._lost)
             case protocol.Ack(sequence, returned):
                 while self._batches and self._batches[0][0] <= sequence:
                     self.under_way -= self._batches.popleft()[1]
-                self._memory.take_back(returned)
+                self._memory.reclaim(returned)
             case protocol.Stats(request) | protocol.Layouts(request) | protocol.TapeLines(request):
                 self._replies.add(request, message)
             case protocol.Welcome():
                 self._welcome = message
-            case protocol.Farewell():
-                self._left = True
+            case protocol.ByeAck():
+                self._disconnected = True
             case protocol.Refused(error):
                 self._link.lost = f"the server at {self.address} refused this client: {error}"
                 self._link.check()

@@ -59,11 +59,11 @@ class Connection(Protocol):
         ...
 
     def sends_repeats(self, detector: HotPathDetector) -> None:
-        """Say that the stream has passed this detector, so that the worker needs none of its own."""
+        """Report that the stream passes this detector, so that the worker needs none of its own."""
         ...
 
-    def last(self) -> None:
-        """Say that the client is about to close, and that no reads follow."""
+    def before_close(self) -> None:
+        """Report that the client is about to close, and that no reads follow."""
         ...
 
     def close(self) -> None:

@@ -20,7 +20,8 @@ START_SECONDS = 60.0
 
 
 def current() -> Client:
-    """The program's client. The first call starts a server: inside the program, or as GT_WORKERS says."""
+    """The program's client. The first call starts a server: in this process or, with GT_WORKERS, in
+    others."""
     client = _current
     if client is None:
         with _lock:
@@ -31,12 +32,12 @@ def current() -> Client:
 def connect(address: str, timeout: float = 5.0, modifiers: Sequence[Given] = ()) -> Client:
     """Use the server at this address ('host:port') from now on.
 
-    Tensors made before belong to the server they were made on, and go with it. `modifiers` change the
-    stream as it leaves this program; docs/writing-a-stream-modifier.md says how.
+    Tensors created before belong to the previous server and cannot be used any more. `modifiers` change the
+    stream as it leaves this program: see docs/writing-a-stream-modifier.md.
     """
     from gt.client.connection import RemoteConnection
 
-    installed = streams.Installed(modifiers)  # first: what cannot be made must leave no connection behind
+    installed = streams.Installed(modifiers)  # before connecting: if it raises, no connection is left open
     return _use(Client(RemoteConnection(address, timeout), installed))
 
 
@@ -49,9 +50,10 @@ def init(
 ) -> Client:
     """Start a server of this program's own, and use it from now on.
 
-    Without `workers`, it runs inside the program; with them, as so many processes, which end with it. Over
-    several, tensors of at least `shard_threshold` elements (2048) are split, unless `enable_sharding=False`.
-    `modifiers` change the stream at a layer: `{"client": [Class], "worker": ["package.module:Class"]}`.
+    Without `workers`, it runs in this process; with `workers=N`, N worker processes are started, which end
+    with the program. Over several, tensors of at least `shard_threshold` elements (2048) are split, unless
+    `enable_sharding=False`. `modifiers` change the stream at a layer: `{"client": [Class], "worker":
+    ["package.module:Class"]}`.
     """
     chosen = streams.check(modifiers)
     at_client = streams.Installed(chosen.get("client", ()))
@@ -64,7 +66,7 @@ def init(
         server = LocalServer(engine, at_dispatcher, at_worker)
         return _use(Client(LocalConnection(server), at_client))
     if workers < 1:
-        raise ValueError(f"workers is how many processes to start, at least 1, and this is {workers}")
+        raise ValueError(f"workers must be the number of processes to start, at least 1, but got {workers}")
     from gt.client.connection import RemoteConnection
     from gt.server.local import LocalProcesses
 
@@ -90,7 +92,8 @@ def init(
 
 
 def _use(client: Client) -> Client:
-    """Make this the program's client. The one before is closed, which ends its server if it is its own."""
+    """Make this the program's client, and close the previous one, with its server if this program started
+    it."""
     global _current
     with _lock:
         before, _current = _current, client
@@ -101,7 +104,7 @@ def _use(client: Client) -> Client:
 
 @atexit.register
 def close() -> None:
-    """Leave the server, and end it if it is this program's own. The next op starts anew."""
+    """Disconnect from the server, and end it if this program started it. The next op starts another."""
     global _current
     with _lock:
         client, _current = _current, None
@@ -110,7 +113,7 @@ def close() -> None:
 
 
 def _after_fork() -> None:
-    """In a forked child: the parent's connection and processes are not ours to use or to end."""
+    """In a forked child: the parent's connection and processes cannot be used, and must not be ended."""
     global _current, _lock
     _lock = threading.RLock()
     if _current is not None and _current.after_fork():
@@ -118,7 +121,7 @@ def _after_fork() -> None:
 
 
 def _before_fork() -> None:
-    """Fork between two batches, never in the middle of one."""
+    """Wait for the end of the current batch, so that none is half sent in the child."""
     if _current is not None:
         _current.hold()
         _current.connection.before_fork()

@@ -10,10 +10,10 @@
         x = gt.from_numpy(images)            # tensors made inside get the layout of "batch"
     weight = gt.signal.tensor(weight, "parameters")      # the same values, in that layout
 
-A signal says `shard` (an axis, and over which workers, by number; all if none are named) or `replicate`
-(true, or over which workers). `backward` says the same for the gradients of what is made inside: by another
-signal's name, or by itself. `compile: true` has it compiled by itself. With one worker, signals change
-nothing.
+A signal has `shard` (an axis and the numbers of workers; all workers by default) or `replicate` (true, or the
+numbers of workers). `backward` is the layout of the gradients of tensors that are created inside: another
+signal's name, or `shard` or `replicate`. With `compile: true`, the ops inside are a sequence of their own,
+which is compiled. With one worker, layouts have no effect.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gt.autograd.graph import is_going_backward
+from gt.autograd.graph import is_in_backward
 from gt.client.client import Client
 from gt.client.session import current
 from gt.errors import ConfigError
@@ -40,7 +40,7 @@ KEYS = ("shard", "replicate", "backward", "compile")
 
 
 class Scope(NamedTuple):
-    """What a signal says."""
+    """The definition of a signal."""
 
     name: str
     layout: Replicated | Sharded | None = None
@@ -59,15 +59,15 @@ _scopes: dict[str, Scope] = {}
 _loaded: str | None = None
 """The file that GT_CONFIG named when it was last read."""
 
-_KEPT = 100_000
-"""Of how many tensors it is remembered that their gradients have a signal."""
+_MAX_BACKWARD_SIGNALS = 100_000
+"""For how many tensors the signal of their gradients is kept."""
 
 
-# --- what users call ---
+# --- the public functions ---
 
 
 def load_config(path: str | os.PathLike[str]) -> dict[str, Scope]:
-    """Read signals from a YAML file. They take the place of those that were known before."""
+    """Read signals from a YAML file. They replace those of earlier files."""
     global _scopes, _loaded
     _scopes = _Reader(Path(path)).read()
     _loaded = os.environ.get("GT_CONFIG")
@@ -76,7 +76,7 @@ def load_config(path: str | os.PathLike[str]) -> dict[str, Scope]:
 
 @contextlib.contextmanager
 def context(name: str) -> Iterator[Scope]:
-    """Give tensors that are made inside the signal's layout."""
+    """Give tensors that are created inside the signal's layout."""
     scope = enter(name)
     try:
         yield scope
@@ -85,7 +85,7 @@ def context(name: str) -> Iterator[Scope]:
 
 
 def enter(name: str) -> Scope:
-    """Give tensors that this thread makes the signal's layout, until `exit`."""
+    """Give tensors that this thread creates the signal's layout, until `exit`."""
     scope = _find(name)
     _listen(current())
     _state.stack.append(scope)
@@ -95,7 +95,7 @@ def enter(name: str) -> Scope:
 
 
 def exit(name: str | None = None) -> None:
-    """Leave the signal that was entered last, which is this one."""
+    """Leave the signal that was entered last. Raises ConfigError if that has another name."""
     stack = _state.stack
     inside = stack[-1].name if stack else None
     if inside is None or (name is not None and name != inside):
@@ -116,7 +116,7 @@ def tensor(x: Tensor, name: str) -> Tensor:
         return apply("reshape", (x,), {"shape": x.shape})
 
 
-# --- how the stream learns of it ---
+# --- signals in the stream ---
 
 
 def _find(name: str) -> Scope:
@@ -140,14 +140,14 @@ def _suggest(name: str, known: Any) -> str:
 
 
 def _listen(client: Client) -> None:
-    """Put signals into a client's stream from now on. A client that never uses any pays nothing for them."""
+    """Issue signals in a client's stream from now on. Clients that use none have no listener, and no cost."""
     if not client.uses_signals:
         client.uses_signals = True
         client.add_listener(_Announcer(client))
 
 
 class _Announcer(NamedTuple):
-    """A client's listener that puts a signal before each instruction that one is due for."""
+    """A client's listener: issues a Signal before each instruction whose result has one."""
 
     client: Client
 
@@ -159,19 +159,19 @@ class _Announcer(NamedTuple):
 
 
 def _scope_of(client: Client) -> Scope | None:
-    if is_going_backward():
-        return client.backward_signals.get(client.backward_at.tensor)
+    if is_in_backward():
+        return client.backward_signals.get(client.backward_position.tensor)
     return _state.stack[-1] if _state.stack else None
 
 
 def _announce(client: Client, scope: Scope, result: int) -> None:
     if scope.layout is not None:
         client.emit(Signal(result, scope.name, scope.layout, scope.workers))
-    if scope.backward is not None and not is_going_backward():
+    if scope.backward is not None and not is_in_backward():
         backward = _scopes[scope.backward] if isinstance(scope.backward, str) else scope.backward
         known = client.backward_signals
         known[result] = backward
-        if len(known) > _KEPT:
+        if len(known) > _MAX_BACKWARD_SIGNALS:
             del known[next(iter(known))]
 
 
@@ -179,7 +179,7 @@ def _announce(client: Client, scope: Scope, result: int) -> None:
 
 
 class _Reader:
-    """Reads a file of signals, and says what is wrong with it, and in which line."""
+    """Reads a file of signals. Raises ConfigError with the line of a mistake."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -190,18 +190,18 @@ class _Reader:
         try:
             text = self._path.read_text(encoding="utf-8")
         except OSError as error:
-            raise ConfigError(f"{self._path}: no signals: {error.strerror}") from None
+            raise ConfigError(f"{self._path}: cannot read signals: {error.strerror}") from None
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
-            raise ConfigError(f"{self._path}:{line}: this is no YAML: it is not in UTF-8") from None
+            raise ConfigError(f"{self._path}:{line}: not valid YAML: the file is not in UTF-8") from None
         try:
             root = yaml.compose(text)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
-            raise ConfigError(f"{self._path}:{line}: this is no YAML: {error.problem}") from None
+            raise ConfigError(f"{self._path}:{line}: not valid YAML: {error.problem}") from None
         except yaml.reader.ReaderError as error:
             line = text[: error.position].count("\n") + 1
-            raise ConfigError(f"{self._path}:{line}: this is no YAML: {error.reason}") from None
+            raise ConfigError(f"{self._path}:{line}: not valid YAML: {error.reason}") from None
         if root is None:
             return {}
         scopes: dict[str, Scope] = {}
@@ -217,11 +217,9 @@ class _Reader:
         entries = self._mapping(node, f"the signal {name!r}")
         for key, _ in entries.values():
             if key.value not in KEYS:
-                self._fail(key, f"a signal has no {key.value!r}; {_suggest(key.value, KEYS)}")
+                self._fail(key, f"unknown key {key.value!r} in a signal; {_suggest(key.value, KEYS)}")
         if "shard" in entries and "replicate" in entries:
-            self._fail(
-                entries["replicate"][0], f"{name!r} says both shard and replicate: it is one or the other"
-            )
+            self._fail(entries["replicate"][0], f"{name!r} has both shard and replicate: use one of them")
         layout: Replicated | Sharded | None = None
         workers: tuple[int, ...] = ()
         if "shard" in entries:
@@ -238,7 +236,7 @@ class _Reader:
             else:
                 inner = self._mapping(given, "backward")
                 if "backward" in inner:
-                    self._fail(inner["backward"][0], "backward has no 'backward' of its own")
+                    self._fail(inner["backward"][0], "backward cannot have a 'backward' itself")
                 backward = self._scope(f"{name}.backward", given, uses)
         return Scope(name, layout, workers, backward, self._truth(entries, "compile"))
 
@@ -246,12 +244,13 @@ class _Reader:
         entries = self._mapping(node, "shard")
         for key, _ in entries.values():
             if key.value not in ("axis", "workers"):
-                self._fail(key, f"shard has no {key.value!r}; {_suggest(key.value, ('axis', 'workers'))}")
+                names = _suggest(key.value, ("axis", "workers"))
+                self._fail(key, f"unknown key {key.value!r} in shard; {names}")
         axis = 0
         if "axis" in entries:
             axis = self._value(entries["axis"][1])
             if not isinstance(axis, int) or isinstance(axis, bool):
-                self._fail(entries["axis"][1], f"axis is an integer, and this is {axis!r}")
+                self._fail(entries["axis"][1], f"axis must be an integer, but got {axis!r}")
         workers = self._workers(entries["workers"][1]) if "workers" in entries else ()
         return Sharded(axis), workers
 
@@ -263,7 +262,8 @@ class _Reader:
             entries = self._mapping(node, "replicate")
             for key, _ in entries.values():
                 if key.value != "workers":
-                    self._fail(key, f"replicate has no {key.value!r}; {_suggest(key.value, ('workers',))}")
+                    names = _suggest(key.value, ("workers",))
+                    self._fail(key, f"unknown key {key.value!r} in replicate; {names}")
             return Replicated(), self._workers(entries["workers"][1]) if entries else ()
         return Replicated(), self._workers(node)
 
@@ -275,7 +275,7 @@ class _Reader:
         if not numbers or len(set(map(str, numbers))) < len(numbers):
             numbers = [None]
         if not all(type(number) is int and number >= 0 for number in numbers):
-            self._fail(node, f"workers are numbers, each once, as in [0, 1], and this is {value!r}")
+            self._fail(node, f"workers must be distinct numbers, such as [0, 1], but got {value!r}")
         return tuple(numbers)
 
     def _truth(self, entries: dict[str, tuple[Any, Any]], name: str) -> bool:
@@ -283,16 +283,16 @@ class _Reader:
             return False
         value = self._value(entries[name][1])
         if not isinstance(value, bool):
-            self._fail(entries[name][1], f"{name} is true or false, and this is {value!r}")
+            self._fail(entries[name][1], f"{name} must be true or false, but got {value!r}")
         return value
 
     def _mapping(self, node: Any, what: str) -> dict[str, tuple[Any, Any]]:
         if node.id != "mapping":
-            self._fail(node, f"{what} is a mapping of names, and this is {self._value(node)!r}")
+            self._fail(node, f"{what} must be a mapping of names, but got {self._value(node)!r}")
         entries: dict[str, tuple[Any, Any]] = {}
         for key, value in node.value:
             if key.id != "scalar":
-                self._fail(key, f"{what} has names, and this is none")
+                self._fail(key, f"the keys of {what} must be names")
             if key.value in entries:
                 self._fail(key, f"{what} has {key.value!r} twice")
             entries[key.value] = key, value
@@ -305,7 +305,7 @@ class _Reader:
         try:
             return loader.construct_document(node)
         except yaml.YAMLError as error:
-            self._fail(node, f"this makes no sense: {error}")
+            self._fail(node, f"not a valid value: {error}")
         finally:
             loader.dispose()
 

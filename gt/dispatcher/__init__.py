@@ -1,8 +1,9 @@
-"""The dispatcher: takes instructions from many clients and passes them to workers.
+"""The dispatcher: receives instructions from many clients and sends them to workers.
 
-It knows where every tensor lives (`TensorHandle`) and sees every instruction (`InstructionStream`). With
-several workers, a `ShardingStreamModifier` for each client spreads its tensors over them.
-Imports `gt.ops` and `gt.transport`; reaches workers only through encoded messages.
+It tracks the location of every tensor (`TensorHandle`) and logs every instruction (`InstructionStream`). With
+several workers, a `ShardingStreamModifier` for each client distributes its tensors over them. Imports
+`gt.ops`, `gt.stream` and `gt.transport`; clients and workers are reached through links (`links.py`) that the
+server provides.
 """
 
 from gt.dispatcher.dispatcher import Dispatcher

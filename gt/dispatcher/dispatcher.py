@@ -1,4 +1,4 @@
-"""The dispatcher: takes instructions from many clients, and sends them to workers.
+"""The dispatcher: receives instructions from many clients, and sends them to workers.
 
 It does no input or output itself. A server calls `receive` with a client's batch and `done` with a worker's
 results; the dispatcher calls the links that the server gave it.
@@ -23,7 +23,7 @@ from gt.ops import Spec
 from gt.stream import modifiers as streams
 from gt.stream.describe import debug, without_data
 from gt.stream.instruction_table import check_from_client
-from gt.stream.instructions import Injected, LocalInstruction, Mark
+from gt.stream.instructions import Injected, LocalInstruction, Mark, Site
 from gt.stream.layouts import Placement
 from gt.stream.repeats import flat
 from gt.stream.tensor_ids import dispatcher_id
@@ -37,7 +37,7 @@ class Dispatcher:
     """Executes the streams of many clients on many workers.
 
     With one worker, or without sharding, all tensors of a client are on one worker. With several, each client
-    has a ShardingStreamModifier, which places its tensors as the policy says.
+    has a ShardingStreamModifier, which places its tensors according to the policy.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Dispatcher:
         self._bytes_sent = 0
         """How many bytes of data clients have read."""
 
-    # --- workers come and go ---
+    # --- workers join and leave ---
 
     def add_worker(self, link: WorkerLink) -> None:
         """Use another worker from now on."""
@@ -142,45 +142,45 @@ class Dispatcher:
         return self.enable_sharding and self.pool.can_share_tensors
 
     def _spread(
-        self, session: Session, there: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
+        self, session: Session, specs: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
     ) -> None:
         """Place a client's new tensors on all workers from now on; those that exist stay where they are."""
         sharding = self.pool.sharding_for(session, self.policy, self.sessions.values())
         worker = session.share.worker if session.share and session.share.worker in self.workers else ""
         if worker:
             session.sites_sent[worker] = len(session.sites)
-        for tensor, (shape, dtype) in there.items():
+        for tensor, (shape, dtype) in specs.items():
             sharding.adopt(tensor, Spec(tuple(shape), dtype), worker)
         sharding.lost.update(lost)
         session.spread(sharding, PlacedRepeats(sharding))
         self._resume(session)
 
     def specs(
-        self, client: str, there: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
+        self, client: str, tensors: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
     ) -> None:
-        """Receive the specs of a client's tensors from its worker, which `ask_specs` asked for."""
+        """Receive the specs of a client's tensors, which `ask_specs` requested from its worker."""
         session = self.sessions.get(client)
         if session is not None and session.switching:
-            self._spread(session, there, lost)
+            self._spread(session, tensors, lost)
             self.pump()
 
     def _resume(self, session: Session) -> None:
         """Place the batches that waited for workers."""
         while session.unplaced and session.sharding is not None and self.workers:
             batch = session.unplaced.popleft()
-            self._put(session, batch.sequence, batch.instructions, batch.frames)
+            self._enqueue(session, batch.sequence, batch.instructions, batch.frames)
 
     def _switch(self, session: Session) -> None:
-        """Ask a client's worker for its tensors' specs, once all its instructions are done."""
-        if session.asked or session.queue or session.groups:
+        """Request the specs of a client's tensors from its worker, once all its instructions are done."""
+        if session.requested_specs or session.queue or session.groups:
             return
         if session.share is not None:
             link = self.workers[session.share.worker]
             if isinstance(link, MeshLink):
-                session.asked = True
+                session.requested_specs = True
                 link.ask_specs(session.name)
 
-    # --- clients come and go ---
+    # --- clients connect and leave ---
 
     def connect(self, link: ClientLink) -> str:
         """Add a client; returns its name, which no other client has."""
@@ -194,7 +194,7 @@ class Dispatcher:
         where = (
             "all workers" if session.sharding else session.share.worker if session.share else "no worker yet"
         )
-        logs.debug("dispatcher", f"client {name} connected; it works on {where}")
+        logs.debug("dispatcher", f"client {name} connected; it uses {where}")
         return name
 
     def unfinished(self, client: str) -> bool:
@@ -236,14 +236,16 @@ class Dispatcher:
         session = self.sessions[client]
         check_from_client(instructions)
         shown = without_data(instructions)
-        self.stream.add("RECV", f"CLIENT {client}", client, shown)
+        if Site in map(type, instructions):
+            session.site_texts |= {one.number: one.fields for one in instructions if type(one) is Site}
+        self.stream.add("RECV", f"CLIENT {client}", client, shown, sites=session.site_texts)
         session.unanswered.append((sequence, shown))
         if session.modifiers:
             instructions = session.modifiers.process(flat(instructions))
-        self._put(session, sequence, instructions, frames)
+        self._enqueue(session, sequence, instructions, frames)
         self.pump()
 
-    def _put(
+    def _enqueue(
         self, session: Session, sequence: int, instructions: Sequence[LocalInstruction], frames: Sequence[Any]
     ) -> None:
         """Queue a client's instructions; with several workers, place them first."""
@@ -257,7 +259,8 @@ class Dispatcher:
         if session.sharding is not None and session.repeats is not None:
             placed = session.repeats.place(session, instructions, self.sessions.values())
             if not session.queue:
-                # A client that was idle gets no credit for it: it starts level with the others.
+                # A client that was idle gets no credit for that time: it continues at the level of the
+                # others.
                 session.used = max(session.used, self.pool.lowest_level)
             session.put(sequence, placed, frames)
             if events := session.sharding.layout_events():
@@ -316,11 +319,12 @@ class Dispatcher:
         self._in_flight[sequence] = chunk
         name = chunk.session.name
         chunk.shown = without_data(chunk.instructions)
-        self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.shown)
-        debug("dispatcher", chunk.instructions, prefix=f"{name} to {worker.name}: ")
+        sites = chunk.session.site_texts
+        self.stream.add("WORKER_SEND", f"WORKER {worker.name}", name, chunk.shown, sites=sites)
+        debug("dispatcher", chunk.instructions, f"{name} to {worker.name}: ", sites)
         try:
             worker.send(sequence, chunk)
-        except Exception as error:  # noqa: BLE001 - the client is at fault whose chunk cannot be sent
+        except Exception as error:  # noqa: BLE001 - the chunk's client is refused
             if self._in_flight.pop(sequence, None) is not None:
                 chunk.share.finished(chunk, 0.0)
                 chunk.session.done(chunk.group)
@@ -354,7 +358,7 @@ class Dispatcher:
         chunk.share.finished(chunk, seconds)
         if not session.gone:
             session.record(errors, replies)
-        session.done(chunk.group)  # before the data: a client that has data must find the read on the tape
+        session.done(chunk.group)  # before the data, so that the tape has the read when the client gets it
         for reply in data if not session.gone else ():
             session.link.data(reply)
         self.pump()
@@ -364,7 +368,7 @@ class Dispatcher:
         return self._in_flight.pop(sequence, None), sum(reply.nbytes for reply in data)
 
     def client_of(self, sequence: int) -> ClientLink | None:
-        """The client whose chunk was sent with this number."""
+        """The link to the client whose chunk was sent with this number; None if it has left."""
         chunk = self._in_flight.get(sequence)
         return None if chunk is None or chunk.session.gone else chunk.session.link
 
@@ -382,7 +386,7 @@ class Dispatcher:
             waits = alone and any(batch.sequence >= 0 for batch in queue)
             if waits and now - session.waiting_since > NO_WORKER_SECONDS:
                 why = (
-                    f"no worker is connected, and none came within {NO_WORKER_SECONDS:.0f} s. "
+                    f"no worker is connected, and none joined within {NO_WORKER_SECONDS:.0f} s. "
                     "Start one: python -m gt.worker --host HOST -p PORT"
                 )
                 session.give_up(queue, why)

@@ -46,7 +46,7 @@ class Group:
 
     def __init__(self, ends: int | None, size: int) -> None:
         self.ends = ends
-        """The number of the batch that is done when this group and all before it are; None if none is."""
+        """The number of the batch that ends with this group; None if no batch does."""
         self.size = self.waiting = size
 
 
@@ -85,9 +85,8 @@ class FairShare:
         self._out = 0
         self._out_seconds = 0.0
         self.level = 0.0
-        """The least time, in seconds, that a client with queued work has used. A client that joins, or has
-        been
-        idle, starts at this level. It never falls."""
+        """The least time, in seconds, that a client with queued work has used. A client that joins, or
+        has been idle, starts at this level. It never falls."""
 
     @property
     def has_room(self) -> bool:
@@ -110,5 +109,5 @@ class FairShare:
             self.level, min(one.used for one in [session, *self.sessions] if one.queue or one is session)
         )
         measured = seconds / chunk.weight
-        # Up at once, down slowly: an estimate that is too high costs little, one too low makes others wait.
+        # Raised at once, lowered slowly: too high an estimate costs little, too low a one makes others wait.
         session.cost = max(1e-7, measured, 0.7 * session.cost + 0.3 * measured)

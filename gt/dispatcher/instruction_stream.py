@@ -1,10 +1,12 @@
 """The tape: every instruction that passes the dispatcher, one line each.
 
-    1.608s | #0011 | RECV  | CLIENT c1  | BinaryOp  | 117B | result=2 op=add left=0 right=1
+    1.608s | #0011 | RECV  | CLIENT c1  | BinaryOp  | 117B | result=2 op=add left=0 right=1 at=train.py:12
+
+An op's line ends with the module (of a PyTorch program) and the line of the user's code that issued it.
 
 The most recent lines are always kept in memory; they are formatted as text only when they are read.
 `GT_INSTRUCTION_LOG=FILE` also writes them all to a file; it may be set at any time. A file that exists is
-appended to, and an APPEND line says where that begins: several servers may share one file.
+appended to, with an APPEND line first: several servers may share one file.
 
 A size is that of the data that an instruction, or the reply to it, carries, or else its own when encoded.
 """
@@ -19,7 +21,15 @@ from typing import Any, NamedTuple
 
 from gt import config, logs
 from gt.dispatcher.log_file import LogFile
-from gt.stream.describe import Described, LayoutEvent, RepeatedLayoutEvents, describe, size_of, tensor_of
+from gt.stream.describe import (
+    Described,
+    LayoutEvent,
+    RepeatedLayoutEvents,
+    describe,
+    site_of,
+    size_of,
+    tensor_of,
+)
 from gt.stream.instructions import (
     GetData,
     Injected,
@@ -31,22 +41,22 @@ from gt.stream.instructions import (
 from gt.stream.repeats import Repeat, flat, weight
 from gt.transport.protocol import Ack, Done, encode
 
-KEPT = 10_000
+MAX_KEPT_LINES = 10_000
 """How many lines are kept in memory."""
-AT_ONCE = 1 << 20
-"""Characters of the tape in one piece, for those who watch."""
+PAGE_CHARACTERS = 1 << 20
+"""How many characters one page of the tape has, about."""
 _REPLY_BYTES = {"SEND": len(encode(Ack(0))), "WORKER_RECV": len(encode(Done(0, 0.0, [], [])))}
-"""Size of a reply that says success and nothing else, by the event it is."""
+"""By event: the size of a reply without data, in bytes."""
 
 
 class Note(NamedTuple):
-    """Text for a line that is about no instruction."""
+    """The text of a line that shows no instruction."""
 
     text: str
 
 
 class Reply(NamedTuple):
-    """What came back for a GetData."""
+    """The size and the error of the reply to a GetData."""
 
     nbytes: int
     error: str | None = None
@@ -58,10 +68,10 @@ class Entry(NamedTuple):
     elapsed: float
     sequence: int
     event: str
-    """RECV, SEND, WORKER_SEND, WORKER_RUN, WORKER_RECV, LAYOUT, CONNECT, DISCONNECT or APPEND. WORKER_RUN is
-    what a worker's modifiers put into the stream."""
+    """RECV, SEND, WORKER_SEND, WORKER_RUN, WORKER_RECV, LAYOUT, CONNECT, DISCONNECT or APPEND. WORKER_RUN
+    shows instructions that a worker's modifiers added."""
     source: str
-    """Who: `CLIENT name`, `WORKER name` or, of APPEND, `SERVER pid`."""
+    """`CLIENT name`, `WORKER name` or, for APPEND, `SERVER pid`."""
     command: str
     size: int
     details: str
@@ -74,12 +84,12 @@ class Entry(NamedTuple):
 
 
 class _Passage(NamedTuple):
-    """Instructions that passed together."""
+    """Instructions that were received or sent together."""
 
     elapsed: float
     first: int
     lines: int
-    """How many lines it takes: a repeat is shown as what it stands for."""
+    """How many lines it has, with repeats expanded."""
     event: str
     source: str
     client: str
@@ -89,6 +99,8 @@ class _Passage(NamedTuple):
     failed: Mapping[int, str]
     replies: Mapping[int, Reply]
     marks: Sequence[tuple[int, Mark]]
+    sites: Mapping[int, str]
+    """The client's sites as text, by number."""
 
     def rows(self) -> Iterator[tuple[int, str, int, str]]:
         """Sequence number, command, size and details of each line."""
@@ -104,11 +116,12 @@ class _Passage(NamedTuple):
                 size, ended = self._ended(instruction, reply)
                 yield number, prefix + command, size, f"{subject} {ended}"
             else:
-                details = f"{subject} {rest}" if rest else subject
+                parts = subject, rest, site_of(instruction, self.sites)
+                details = " ".join([part for part in parts if part])
                 yield number, prefix + command, size_of(instruction), details
 
     def _shown(self, of_worker: bool) -> Iterator[Any]:
-        """Each instruction by itself; where a worker runs several as a hot path, between marks."""
+        """The instructions one by one, and the markers around the hot paths of a worker."""
         if not of_worker:
             yield from flat(self.instructions)
             return
@@ -142,13 +155,13 @@ class _Passage(NamedTuple):
         ]
         if "".join(lines).isprintable():
             return "\n".join(lines) + "\n"
-        # What a client sends must not be able to forge a line.
+        # Text from a client must not be able to forge a line.
         return "".join(["".join(c if c.isprintable() else " " for c in line) + "\n" for line in lines])
 
     def _ended(
         self, instruction: LocalInstruction | Described | LayoutEvent | Injected, size: int
     ) -> tuple[int, str]:
-        """How many bytes the reply to an instruction has (`size` if it only says success), and its text."""
+        """How many bytes the reply to an instruction has (`size` if it has no data), and its text."""
         error = None
         if type(instruction) is GetData and instruction.request in self.replies:
             size, error = self.replies[instruction.request]
@@ -160,7 +173,7 @@ class _Passage(NamedTuple):
 
 
 class InstructionStream:
-    """Sees everything, changes nothing."""
+    """The instruction tape: keeps the most recent lines, and writes the log file."""
 
     def __init__(self) -> None:
         self._passages: deque[_Passage] = deque()
@@ -183,11 +196,13 @@ class InstructionStream:
         failed: Mapping[int, str] | None = None,
         replies: Mapping[int, Reply] | None = None,
         marks: Sequence[tuple[int, Mark]] = (),
+        sites: Mapping[int, str] = {},
     ) -> None:
-        """Put what passed on the tape: instructions (without data), or replies to them, or neither.
+        """Add an event: instructions (without data), or the replies to them, or neither.
 
-        Of replies: `failed` has the errors by tensor, `replies` what came back by request. `marks` are the
-        hot paths that a worker found by itself, each with the index of the instruction it stands before.
+        For replies, `failed` has the errors by tensor, and `replies` those to reads by request. `marks` are
+        the markers of hot paths that a worker detected, each with the index of the instruction it precedes;
+        `sites` are the client's sites as text, by number.
         """
         lines = instructions or (None,)
         count = weight(lines)
@@ -197,12 +212,22 @@ class InstructionStream:
             count += len(marks)
         elapsed = time.monotonic() - self._start
         passage = _Passage(
-            elapsed, self._count, count, event, source, client, lines, failed or {}, replies or {}, marks
+            elapsed,
+            self._count,
+            count,
+            event,
+            source,
+            client,
+            lines,
+            failed or {},
+            replies or {},
+            marks,
+            sites,
         )
         self._count += count
         self._kept += count
         self._passages.append(passage)
-        while self._kept - self._passages[0].lines >= KEPT:
+        while self._kept - self._passages[0].lines >= MAX_KEPT_LINES:
             self._kept -= self._passages.popleft().lines
         if self._file is not None:
             self._write(self._file, passage)
@@ -211,14 +236,14 @@ class InstructionStream:
         try:
             file.write(passage.text())
         except OSError as error:
-            self._file = None  # the path stays: it is said once
-            self._complain(error)
+            self._file = None  # the path stays, so that the error is reported once
+            self._report(error)
             with contextlib.suppress(OSError):
                 file.close()
 
-    def _complain(self, error: OSError) -> None:
+    def _report(self, error: OSError) -> None:
         # A log that cannot be written must not stop the program.
-        logs.error(f"no instruction log: GT_INSTRUCTION_LOG={self._path}: {error.strerror}")
+        logs.error(f"cannot write the instruction log GT_INSTRUCTION_LOG={self._path}: {error.strerror}")
 
     @property
     def has_file(self) -> bool:
@@ -229,12 +254,12 @@ class InstructionStream:
     def recent(self) -> list[Entry]:
         """The most recent lines, oldest first."""
         entries = itertools.chain.from_iterable(passage.entries() for passage in list(self._passages))
-        return list(deque(entries, maxlen=KEPT))
+        return list(deque(entries, maxlen=MAX_KEPT_LINES))
 
-    def since(self, start: int, skip: str = "", most: int = AT_ONCE) -> tuple[str, int, int]:
-        """Lines from number `start` on, as far as they are kept: the text, its first number, the next one.
+    def since(self, start: int, skip: str = "", most: int = PAGE_CHARACTERS) -> tuple[str, int, int]:
+        """The kept lines from number `start` on: the text, the number of its first line, and the next number.
 
-        A piece is about `most` characters; `skip` is a source whose lines are left out.
+        The text has about `most` characters; lines of the source `skip` are left out.
         """
         passages = list(self._passages)
         ends = [*(passage.first for passage in passages[1:]), self._count]
@@ -252,7 +277,7 @@ class InstructionStream:
         return "".join(parts), first, end
 
     def follow_config(self) -> None:
-        """Open, change or close the log file as GT_INSTRUCTION_LOG says now. Called once a batch."""
+        """Open, change or close the log file if GT_INSTRUCTION_LOG has changed. Called once a batch."""
         path = config.instruction_log()
         if path != self._path:
             self.close()
@@ -260,11 +285,11 @@ class InstructionStream:
             try:
                 self._file = LogFile(path) if path else None
             except OSError as error:
-                self._complain(error)
+                self._report(error)
             if path and self._file is not None and path not in self._logs:
                 self._logs.add(path)
                 if self._file.appends:
-                    text = "a server's first line in this file: those above are of earlier ones, or of others"
+                    text = "this server starts to write here: the lines above are from other servers"
                     self.add("APPEND", f"SERVER {os.getpid()}", instructions=[Note(text)])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What the dispatcher needs of the ways to clients and workers."""
+"""The dispatcher's interfaces to clients and workers."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -8,60 +8,60 @@ from gt.transport.protocol import Member
 
 
 class ClientLink(Protocol):
-    """The way to a client."""
+    """The dispatcher's connection to a client."""
 
     def ack(self, sequence: int) -> None:
-        """Every batch up to this one is done."""
+        """Acknowledge all batches up to this one."""
         ...
 
     def data(self, reply: Any) -> None:
-        """Data that was asked for."""
+        """Send the reply to a read."""
         ...
 
     def failed(self, request: int, error: str, part: Part | None = None) -> None:
-        """Data that was asked for, or a part of it, and cannot be had."""
+        """Send the error of a read, or of one part of it."""
         ...
 
     def refused(self, error: str) -> None:
-        """It is not served any more."""
+        """Refuse the client, with this error."""
         ...
 
 
 class WorkerLink(Protocol):
-    """The way to a worker."""
+    """The dispatcher's connection to a worker."""
 
     @property
     def name(self) -> str:
-        """What the tape calls it."""
+        """Its name, unique among the workers."""
         ...
 
     def send(self, sequence: int, chunk: Chunk) -> None:
-        """Have instructions carried out; `Dispatcher.done` is called with what came of them."""
+        """Send a chunk; `Dispatcher.done` is called with its results."""
         ...
 
     def forget(self, client: str) -> None:
-        """Have everything of a client dropped."""
+        """Free all tensors of a client on the worker."""
         ...
 
 
 @runtime_checkable
 class MeshLink(WorkerLink, Protocol):
-    """The way to a worker that can be one of several which share a client's tensors."""
+    """The connection to a worker that can exchange tensors with other workers."""
 
     @property
     def member(self) -> Member | None:
-        """How other workers reach it; None if they cannot."""
+        """Its address for other workers; None if they cannot reach it."""
         ...
 
     @property
     def memory_limit(self) -> int:
-        """How many bytes its tensors may take; 0 if it does not say."""
+        """How many bytes its tensors may take; 0 if unknown."""
         ...
 
-    def meet(self, epoch: int, members: dict[str, Member]) -> None:
-        """Tell it who the workers are from now on."""
+    def update_members(self, epoch: int, members: dict[str, Member]) -> None:
+        """Send it the current workers."""
         ...
 
     def ask_specs(self, client: str) -> None:
-        """Ask for the specs of a client's tensors; `Dispatcher.specs` is called with them."""
+        """Request the specs of a client's tensors; `Dispatcher.specs` is called with them."""
         ...

@@ -1,4 +1,4 @@
-"""The file that the tape is written to, which other processes may be writing to as well."""
+"""The log file of the tape. Several processes may append to one file."""
 
 import os
 
@@ -9,7 +9,7 @@ class LogFile:
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         self.appends = os.fstat(self._descriptor).st_size > 0
-        """Whether the file had lines of others in it."""
+        """Whether the file was not empty when it was opened."""
 
     def write(self, text: str) -> None:
         """Append text. It is in the file when this returns: a log is read after a crash."""

@@ -23,7 +23,7 @@ from gt.dispatcher.instruction_stream import InstructionStream, Reply
 from gt.dispatcher.sharding.uploads import cut_frame
 from gt.errors import ProtocolError
 from gt.stream.describe import tensor_of
-from gt.stream.instruction_table import TABLE, made_by
+from gt.stream.instruction_table import INSTRUCTION_TABLE, made_by
 from gt.stream.instructions import CreateTensor, GetData, LocalInstruction, Lost, Op, Placed, Site
 from gt.stream.repeats import Repeat, cut_after, flat
 from gt.stream.tape_entries import Described
@@ -65,6 +65,8 @@ class Session:
         """While it has no worker: the tensors that were on the last one, and the reason why they are lost."""
         self.sites: list[Site] = []
         """All sites it has sent, for workers that join later."""
+        self.site_texts: dict[int, str] = {}
+        """The same as the tape shows them, by number."""
         self.sites_sent: dict[str, int] = {}
         """With several workers: how many of `sites` each worker has been sent."""
         self.queue: deque[Batch] = deque()
@@ -78,8 +80,8 @@ class Session:
         """The placements of its repeats."""
         self.switching = False
         """Whether it waits for its tensors' specs to change from one worker to several."""
-        self.asked = False
-        """Whether its worker has been asked for these specs."""
+        self.requested_specs = False
+        """Whether these specs have been requested from its worker."""
         self.unplaced: deque[Batch] = deque()
         """The batches received while it is switching, or has no workers; not yet placed on workers."""
         self.next_group: list[Chunk] | None = None
@@ -110,7 +112,7 @@ class Session:
                 elif kind is int:
                     del handles[instruction]
                 else:
-                    row = TABLE[kind]
+                    row = INSTRUCTION_TABLE[kind]
                     for tensor in row.reads(instruction):
                         handles[tensor]
                     for tensor in row.makes(instruction):
@@ -127,7 +129,8 @@ class Session:
         if not self.queue:
             self.waiting_since = time.monotonic()
             if self.share is not None:
-                # A client that was idle gets no credit for it: it starts level with the others.
+                # A client that was idle gets no credit for that time: it continues at the level of the
+                # others.
                 self.used = max(self.used, self.share.level)
         self.queue.append(Batch(sequence, instructions, frames))
 
@@ -157,12 +160,12 @@ class Session:
 
     @property
     def idle(self) -> bool:
-        """Whether everything it sent has been passed on to workers."""
+        """Whether all its instructions have been sent to workers."""
         return not self.queue and self.next_group is None and not self.unplaced
 
     @property
     def busy(self) -> bool:
-        """Whether something it sent is not done."""
+        """Whether some of its instructions are not done."""
         return bool(self.groups) or not self.idle
 
     def lose(self, why: str) -> None:
@@ -173,11 +176,11 @@ class Session:
             batch.instructions, batch.position = flat(batch.instructions[batch.position :]), 0
             for instruction in batch.instructions:
                 if isinstance(instruction, Op):
-                    # What it reads may be freed further on in the queue, and so have no handle any more.
+                    # Its inputs may be freed further on in the queue, and so have no handle any more.
                     self.lost |= dict.fromkeys(set(instruction.inputs) - made, why)
                     if not self.lost.keys().isdisjoint(instruction.inputs):
                         continue
-                for result in made_by(instruction):  # not lost: it does not exist yet
+                for result in made_by(instruction):  # it does not exist yet, so it is not lost
                     made.add(result)
                     self.lost.pop(result, None)
         first: list[LocalInstruction] = [*self.sites, Lost(list(self.lost), why)]
@@ -227,13 +230,13 @@ class Session:
             if batch.sequence >= 0:
                 self.ack(batch.sequence)
 
-    def refuse(self, asked: GetData, why: str) -> None:
+    def refuse(self, read: GetData, why: str) -> None:
         """Answer a read with an error."""
-        self._replies[asked.request] = Reply(0, why)
-        self.link.failed(asked.request, why, *(() if asked.part is None else (asked.part,)))
+        self._replies[read.request] = Reply(0, why)
+        self.link.failed(read.request, why, *(() if read.part is None else (read.part,)))
 
     def record(self, errors: Mapping[int, str], replies: Mapping[int, Reply]) -> None:
-        """Keep a worker's answers for the tape. The parts of one tensor are one reply."""
+        """Record a worker's replies for the tape. The parts of one tensor are one reply."""
         self._errors.update(errors)
         for request, reply in replies.items():
             before = self._replies.get(request, Reply(0))
@@ -246,7 +249,7 @@ class Session:
             errors, replies = self._answers(shown) if self._errors or self._replies else ({}, {})
             self._stream.add("SEND", f"CLIENT {self.name}", self.name, shown, errors, replies)
         if not self.unanswered:
-            self._errors.clear()  # the rest are of tensors that the dispatcher made
+            self._errors.clear()  # those of tensors that the dispatcher created
         self.link.ack(sequence)
 
     def _answers(self, shown: Sequence[Any]) -> tuple[dict[int, str], dict[int, Reply]]:
@@ -302,7 +305,7 @@ class Session:
         Only a loop of a few ops is cut, which can end anywhere: a training step is faster as one repeat.
         """
         seconds = self.cost * repeat.size
-        if seconds <= CHUNK_SECONDS or not repeat.sequence.little:
+        if seconds <= CHUNK_SECONDS or not repeat.sequence.is_tiny:
             return False
         since = time.monotonic() - RECENT_SECONDS
         others = (one.queue or one.waiting_since > since for one in sessions if one is not self)

@@ -1,10 +1,11 @@
-"""Tensor handles: where a client's tensors physically are."""
+"""Tensor handles: the physical locations of a client's tensors."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gt.ops import Spec
 from gt.stream.instructions import Op
-from gt.stream.layouts import Placement, Replicated, Sharded
+from gt.stream.layouts import Partial, Placement, Replicated, Sharded
 
 
 class ShardInfo(NamedTuple):
@@ -16,15 +17,15 @@ class ShardInfo(NamedTuple):
 
 
 class TensorHandle:
-    """Where a tensor is: on one worker, or distributed over several.
+    """The location of a tensor: on one worker, or distributed over several.
 
     The dispatcher maps every `client:tensor` to a handle. The tensors of a client that uses one worker share
     one handle, which has only the worker's name, so that tracking a tensor costs one dictionary entry. With
     several workers each tensor has its own: `home` is its own placement, and `versions` has all placements in
-    which copies exist, each with the id that workers know that copy by.
+    which copies exist, each with its id on the workers.
     """
 
-    __slots__ = ("facts", "home", "key", "loads", "origin", "spec", "versions")
+    __slots__ = ("facts", "home", "key", "loads", "origin", "results", "spec", "versions")
 
     def __init__(
         self, worker: str = "", spec: Spec | None = None, home: Placement | None = None, number: int = -1
@@ -34,6 +35,10 @@ class TensorHandle:
         self.versions: dict[Placement, int] = {self.home: number}
         self.origin: Op | None = None
         """The op that made it, if that has no inputs: it can be executed again on any worker."""
+        self.results: tuple[tuple[Spec, Placement], ...] | None = None
+        """For the value of an op with several results: the spec and placement of each; empty if unknown.
+
+        None for a tensor. Only `item` ops read such a value, on the workers that have it."""
         self.facts: dict[str, int] = {}
         """Tensors derived from this one by lowering, by name; freed together with it."""
         self.loads = False
@@ -45,6 +50,26 @@ class TensorHandle:
     def worker(self) -> str:
         """The worker that has it, or the first of several."""
         return self.home.workers[0]
+
+    @classmethod
+    def of_results(
+        cls, number: int, workers: tuple[str, ...], results: tuple[tuple[Spec, Placement], ...] = ()
+    ) -> "TensorHandle":
+        """The handle of a value that is several tensors, or of unknown shape."""
+        # Parts of it may be sharded, so it is lost if any of its workers is; only Partial and Sharded say
+        # that.
+        layout = Replicated() if len(workers) == 1 else Partial("sum")
+        handle = cls("", None, Placement(layout, workers), number)
+        handle.results = results
+        return handle
+
+    @classmethod
+    def of_tensors(cls, number: int, tensors: Sequence[int]) -> "TensorHandle":
+        """The handle of a value that is several tensors, each of which has an id of its own."""
+        handle = cls.of_results(number, ("",))
+        handle.versions = {}
+        handle.facts = {str(index): tensor for index, tensor in enumerate(tensors)}
+        return handle
 
     def shards(self) -> list[tuple[str, ShardInfo | None, tuple[int, ...]]]:
         """For each worker: its name, its shard (None for all of the tensor), and that shard's shape."""
@@ -91,5 +116,6 @@ class TensorHandle:
             elif rest:
                 dropped.append((number, rest))
         self.versions, self.key = kept, -1
-        self.home = next(iter(kept), self.home)
+        if self.home not in kept:
+            self.home, self.loads = next(iter(kept), self.home), False  # those of the worker went with it
         return dropped

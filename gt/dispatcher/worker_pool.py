@@ -55,7 +55,7 @@ class WorkerPool:
         self._capacity.clear()
         self._capacity.update(shares_of_memory(members) | self._limits)
         for link in links:
-            link.meet(self.epoch, members)
+            link.update_members(self.epoch, members)
         for session in sessions:
             if session.sharding is not None:
                 session.sharding.epoch = self.epoch
@@ -101,7 +101,7 @@ class WorkerPool:
 def shares_of_memory(members: Mapping[str, Member]) -> dict[str, int]:
     """How many bytes each worker has if the workers of a machine share its memory evenly.
 
-    Workers that do not know their machine's memory are left out.
+    Workers that did not report their machine's memory are left out.
     """
     workers_on = Counter(member.host for member in members.values())
     return {

@@ -1,4 +1,4 @@
-"""The page's cluster view, live from a running server: a small web server that passes the tape on.
+"""The page's cluster view of a running server: a small web server that serves the tape.
 
 `python -m gt.timeline -p PORT` runs it. The page is triton_viz's, of which only the built files are needed.
 """
@@ -20,7 +20,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
 def static_files() -> Path:
     """The folder of the page's built files. A ValueError if triton_viz is not installed."""
-    # Found, not imported: the page needs nothing of triton_viz but its files.
+    # Located without an import: only the files are needed.
     found = importlib.util.find_spec("triton_viz")
     if found is None or not found.submodule_search_locations:
         raise ValueError("the page is part of triton_viz, which is not installed: pip install tapestry")
@@ -28,12 +28,12 @@ def static_files() -> Path:
 
 
 class LivePage:
-    """The page on a server's tape, on loopback: listening once made, answering while `run` runs."""
+    """Serves the page on loopback: it listens when it is created, and answers while `run` runs."""
 
     def __init__(self, connection: RemoteConnection, port: int | None = None) -> None:
         files = static_files()
         shown = ["index.html", *(f"assets/page{ending}" for ending in (".js", ".css"))]
-        # Only these files are ever answered with, whatever a request asks for.
+        # No other files are served, whatever the path of a request is.
         self._files = {f"/{name}": ((files / name).read_bytes(), _TYPES[Path(name).suffix]) for name in shown}
         self._files["/"] = self._files["/index.html"]
         self._connection = connection
@@ -54,14 +54,14 @@ class LivePage:
 
     def answer(self, path: str) -> tuple[int, bytes, str]:
         """The status, the body and its type for a path."""
-        asked = urlsplit(path)
-        if asked.path in self._files:
-            return 200, *self._files[asked.path]
-        if asked.path == "/api/launches":
+        url = urlsplit(path)
+        if url.path in self._files:
+            return 200, *self._files[url.path]
+        if url.path == "/api/launches":
             return _json(200, {"launches": [], "tape": True})
-        if asked.path != "/api/tape":
-            return _json(404, {"error": f"There is nothing at {asked.path[:80]}: this page shows a cluster."})
-        start = parse_qs(asked.query).get("start", ["0"])[0]
+        if url.path != "/api/tape":
+            return _json(404, {"error": f"There is nothing at {url.path[:80]}: this page shows a cluster."})
+        start = parse_qs(url.query).get("start", ["0"])[0]
         if not (start.isascii() and start.isdecimal() and len(start) < 16):
             return _json(400, {"error": f"start is an integer, not {start[:40]!r}."})
         try:
@@ -85,7 +85,7 @@ def _handler(page: LivePage) -> type[BaseHTTPRequestHandler]:
         timeout = 10
 
         def do_GET(self) -> None:
-            """Answer a request; only to this machine's own name, whatever a name elsewhere leads to."""
+            """Answer a request if its Host is this machine: protects against DNS rebinding."""
             host = (self.headers.get("Host") or "").rpartition(":")[0]
             if host not in (HOST, "localhost"):
                 status, body, kind = _json(403, {"error": f"This page is at {page.address} only."})
@@ -99,7 +99,7 @@ def _handler(page: LivePage) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing of requests."""
+            """Do not log requests."""
 
     return Handler
 

@@ -48,6 +48,9 @@ def draw(tape: Tape) -> Image.Image:
         """Fill a box, without its right and bottom edges."""
         canvas.rectangle((left, top, max(left, right - 1), bottom - 1), fill=colour)
 
+    def fits(text: str, room: int) -> bool:
+        return room > canvas.textlength(text, font) + 8
+
     for tick in range(6):
         time = first + length * tick / 5
         canvas.line((across(time), AXIS - 6, across(time), picture.height), fill=_LINE)
@@ -71,6 +74,7 @@ def draw(tape: Tape) -> Image.Image:
         colour = _PRODUCT if span.label in _PRODUCTS else _KINDS.get(span.command, _ELEMENTWISE)
         gap = 1 if right - left > 4 else 0
         box(left, top + 6, max(left + 1, right - gap), top + LANE - 7, _FAILED if span.failed else colour)
-        if right - left > canvas.textlength(span.label, font) + 8:
-            canvas.text((left + 4, top + LANE // 2), span.label, _BACK, font, anchor="lm")
+        named = f"{span.label} · {span.module}" if span.module else span.label
+        words = next((text for text in (named, span.label) if fits(text, right - left)), "")
+        canvas.text((left + 4, top + LANE // 2), words, _BACK, font, anchor="lm")
     return picture

@@ -1,4 +1,4 @@
-"""Read an instruction log: what came from whom, where it was sent, and when it was done.
+"""Reads an instruction log: the client of each instruction, its worker, and when it was executed.
 
 The page has a reader of its own (frontend/src/cluster/tape.ts): the lines' format is the interface.
 """
@@ -11,12 +11,13 @@ from typing import NamedTuple
 import msgspec
 
 from gt.dispatcher.instruction_stream import Entry
+from gt.stream.instructions import EXCHANGE_KINDS
 
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-EXCHANGES = frozenset({"AllGather", "AllReduce", "AllToAll", "Move", "Reduce", "ReduceScatter", "ShardOp"})
+EXCHANGES = frozenset({*EXCHANGE_KINDS, "ShardOp"})
 """Commands that move parts of tensors between workers, or combine them."""
 QUIET = frozenset({"FreeTensor", "Site"})
-"""Commands that only keep books."""
+"""Commands that compute nothing."""
 
 _TIME = re.compile(r"(\d+(?:\.\d+)?)s")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?B)")
@@ -25,6 +26,7 @@ _TENSOR = re.compile(r"=(.+)_(\d+)$")
 _HOT_MARK = re.compile(r"HotPath(Start|End)$")
 _SEQUENCE = re.compile(r"(?:^| )sequence=(\S+)")
 _OP = re.compile(r"(?:^| )op=(\S+)")
+_SITE = re.compile(r"(?: module=(\S+))?(?: phase=(\w+))?(?: at=(.+))?$")
 
 
 class Span(msgspec.Struct):
@@ -44,7 +46,14 @@ class Span(msgspec.Struct):
     details: str
     failed: str = ""
     answered: float = 0.0
-    """When the answer came to all that was sent with it."""
+    """When the worker reported the chunk that it was sent with as done."""
+    module: str = ""
+    """The path of the PyTorch module that issued it, or `AdamW.step`; empty if none did."""
+    phase: str = ""
+    """Empty in a forward pass; else `backward`, or `recompute`."""
+    line: str = ""
+    """The line of the user's code that issued it: `FILE:LINE`."""
+    is_op: bool = False
 
 
 class HotBand(NamedTuple):
@@ -67,12 +76,12 @@ class Share(NamedTuple):
 
 
 class Tape(msgspec.Struct):
-    """All that a log tells."""
+    """The contents of a log."""
 
     entries: list[Entry]
     spans: list[Span]
     unread: int
-    """Lines that are none of a tape's."""
+    """How many lines could not be read."""
 
     @property
     def clients(self) -> list[str]:
@@ -86,7 +95,7 @@ class Tape(msgspec.Struct):
 
     @property
     def hot_paths(self) -> list[HotBand]:
-        """Where workers ran hot paths. Marks come with the answer to a chunk: a path began when that did."""
+        """Where workers ran hot paths. Markers are reported with a chunk: a path began when the chunk did."""
         begins: dict[tuple[str, float], float] = {}
         for span in self.spans:
             key = span.worker, span.answered
@@ -129,7 +138,7 @@ class Tape(msgspec.Struct):
 
 
 def read_line(line: str) -> Entry | None:
-    """One line of a log; None if it is none."""
+    """One line of a log; None if it has another format."""
     fields = line.split("|", 6)
     if len(fields) < 7:
         return None
@@ -156,7 +165,7 @@ def read_tape(lines: Iterable[str]) -> Tape:
 
 
 def _spans(entries: list[Entry]) -> list[Span]:
-    asked: dict[str, list[Entry]] = defaultdict(list)
+    received: dict[str, list[Entry]] = defaultdict(list)
     taken: Counter[tuple[str, str, str]] = Counter()
     waiting: dict[tuple[str, str], dict[str, deque[Span]]] = defaultdict(lambda: defaultdict(deque))
     spans: list[Span] = []
@@ -169,13 +178,14 @@ def _spans(entries: list[Entry]) -> list[Span]:
         if entry.event == "RECV":
             key, _, value = about.partition("=")
             # The client's own numbers, as the workers' lines write them.
-            asked[f"{entry.command} {about if key == 'site' else f'{key}={name}_{value}'}"].append(entry)
+            received[f"{entry.command} {about if key == 'site' else f'{key}={name}_{value}'}"].append(entry)
         elif _HOT_MARK.search(entry.command):
-            continue  # a mark is about instructions, and none itself
+            continue  # a marker is not an instruction
         elif entry.event == "WORKER_SEND":
             command = entry.command.removeprefix("Worker")
-            # Each worker takes from what was asked in order: one instruction may be for several.
-            queue, place = asked.get(f"{command} {about}"), taken[name, command, about]
+            # Each worker executes instructions in the order they were received; one may be for several
+            # workers.
+            queue, place = received.get(f"{command} {about}"), taken[name, command, about]
             taken[name, command, about] += 1
             origin = queue[min(place, len(queue) - 1)] if queue else None
             tensor, op = _TENSOR.search(about), _OP.search(entry.details)
@@ -185,13 +195,16 @@ def _spans(entries: list[Entry]) -> list[Span]:
                 client = origin.source.partition(" ")[2]
             span = Span(
                 command, op[1] if op else command, client, name, origin.elapsed if origin else None,
-                entry.elapsed, entry.elapsed, entry.elapsed, entry.size, entry.details,
+                entry.elapsed, entry.elapsed, entry.elapsed, entry.size, entry.details, is_op=op is not None,
             )  # fmt: skip
+            site = _SITE.search(entry.details)
+            if op is not None and site is not None:
+                span.module, span.phase, span.line = site[1] or "", site[2] or "", site[3] or ""
             waiting[name, entry.command][about].append(span)
             spans.append(span)
         elif entry.event == "WORKER_RECV":
             kinds = waiting[name, entry.command]
-            # An answer that does not say what it is about is that to the oldest of its kind.
+            # A reply without a tensor is for the oldest instruction of its kind.
             found = kinds.get(about) if about else next((queue for queue in kinds.values() if queue), None)
             if found:
                 span = found.popleft()
@@ -201,13 +214,13 @@ def _spans(entries: list[Entry]) -> list[Span]:
 
 
 def _in_turn(spans: list[Span], answered: dict[int, float], last: float) -> list[Span]:
-    """A worker does one after the other: what was sent and answered together shares the time evenly."""
+    """Set the spans' times. Instructions that were sent and reported together share the time evenly."""
     free: dict[str, float] = defaultdict(float)
-    at = 0
-    while at < len(spans):
-        first = spans[at]
+    first_of_chunk = 0
+    while first_of_chunk < len(spans):
+        first = spans[first_of_chunk]
         end = answered.get(id(first), last)
-        after = at
+        after = first_of_chunk
         while (
             after < len(spans)
             and (spans[after].worker, spans[after].sent) == (first.worker, first.sent)
@@ -215,8 +228,8 @@ def _in_turn(spans: list[Span], answered: dict[int, float], last: float) -> list
         ):
             after += 1
         begin = min(end, max(first.sent, free[first.worker]))
-        # What only keeps books takes no time worth showing, unless there is nothing else.
-        together = spans[at:after]
+        # Commands that compute nothing get no time, unless there are no others.
+        together = spans[first_of_chunk:after]
         working = sum(span.command not in QUIET for span in together)
         each = (end - begin) / (working or len(together))
         now = begin
@@ -225,5 +238,5 @@ def _in_turn(spans: list[Span], answered: dict[int, float], last: float) -> list
             now += each if span.command not in QUIET or not working else 0.0
             span.end = now
         free[first.worker] = end
-        at = after
+        first_of_chunk = after
     return spans

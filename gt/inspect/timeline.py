@@ -131,16 +131,17 @@ def perfetto(tape: Tape) -> dict[str, object]:
     for number, span in enumerate(tape.spans):
         common = {"name": span.label, "cat": span.command, "tid": 1}
         arguments = {"client": span.client, "size": span.size, "details": span.details}
-        if span.failed:
-            arguments["failed"] = span.failed
+        arguments |= {
+            key: text for key in ("module", "phase", "line", "failed") if (text := getattr(span, key))
+        }
         start, took = span.start * _MICROSECONDS, (span.end - span.start) * _MICROSECONDS
         events.append(
             {**common, "ph": "X", "pid": numbers[span.worker], "ts": start, "dur": took, "args": arguments}
         )
         if span.received is not None and span.client in numbers:
-            asked = span.received * _MICROSECONDS
+            received = span.received * _MICROSECONDS
             waited = (span.sent - span.received) * _MICROSECONDS
-            of_client = {**common, "pid": numbers[span.client], "ts": asked}
+            of_client = {**common, "pid": numbers[span.client], "ts": received}
             events.append({**of_client, "ph": "X", "dur": waited, "args": {"details": span.details}})
             events.append({**of_client, "ph": "s", "id": number})
             events.append(

@@ -3,6 +3,7 @@
     python -m gt.top -p 29500                # a server, by its port (and --host)
     python -m gt.top --log gt.log            # or from an instruction log, also while it grows
     python -m gt.top -p 29500 --once         # once, then end
+    python -m gt.top -p 29500 --module layers.0  # of PyTorch's modules, only these and those below them
 
 Ctrl-C ends it.
 """
@@ -11,21 +12,25 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from gt.client.connection import RemoteConnection
 from gt.errors import GTError
-from gt.inspect.tape import read_tape
+from gt.inspect.modules import matcher, module_rows
+from gt.inspect.tape import Span, read_tape
 
 SECONDS = 1.0
 _ENDING = 1 << 22
-"""How many bytes at the end of a log are read."""
+"""How many bytes at the end of a log, or characters of a server's tape, are read."""
+_PAGES = 8
+"""How many pages of a server's tape are read at once: it may grow faster than that."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="where the server is (default 127.0.0.1)")
     parser.add_argument("-p", "--port", type=int, help="its port")
     parser.add_argument("--log", metavar="LOG", help="an instruction log, in place of a server")
+    parser.add_argument("--module", metavar="NAME", help="show modules of this name only: layers.0")
     parser.add_argument("--once", action="store_true", help="show it once, then end")
     parser.add_argument("--every", type=float, default=SECONDS, metavar="SECONDS", help="default 1")
     options = parser.parse_args(arguments)
@@ -44,11 +50,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with contextlib.ExitStack() as stack:
             if options.log:
-                render = _log(Path(options.log))
+                render = _log(Path(options.log), options.module)
             else:
                 connection = RemoteConnection(f"{options.host}:{options.port}", timeout=5.0)
                 stack.callback(connection.close)
-                render = _server(connection)
+                render = _server(connection, options.module)
             if options.once:
                 Console().print(render())
                 return 0
@@ -63,18 +69,25 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _server(connection: RemoteConnection) -> Callable[[], Group]:
-    """A function that renders the state of a running server."""
+def _server(connection: RemoteConnection, module: str | None) -> Callable[[], Group]:
+    """A function that renders the state of a running server, and the modules on the end of its tape."""
     before: dict[str, int] = {}
     when = time.monotonic()
+    text, end = "", 0
 
     def render() -> Group:
-        nonlocal when
+        nonlocal when, text, end
+        for _ in range(_PAGES):
+            page = connection.get_tape(end)
+            text, end, start = (text + page.text)[-_ENDING:], page.next, end
+            if end <= start:
+                break
+        modules = module_tables(read_tape(text.splitlines()).spans, module)
         workers, dispatcher = connection.get_stats(), connection.get_dispatcher_stats()
         passed, when = time.monotonic() - when, time.monotonic()
         found = worker_table(workers, before, passed)
         before.update({name: stats.get("total_instructions", 0) for name, stats in workers.items()})
-        return Group(dispatcher_table(connection.address, dispatcher), found)
+        return Group(dispatcher_table(connection.address, dispatcher), found, *modules)
 
     return render
 
@@ -103,7 +116,27 @@ def worker_table(workers: dict[str, dict[str, Any]], before: dict[str, int], pas
     return table
 
 
-def _log(path: Path) -> Callable[[], Group]:
+def module_tables(spans: Sequence[Span], wanted: str | None) -> list[Table]:
+    """A table with a row for each module that took long, indented below the module that it is part of.
+
+    There is none without modules. With `wanted`, only modules of that name are shown.
+    """
+    if not any(span.module for span in spans):
+        return []
+    total = sum(span.end - span.start for span in spans) or 1.0
+    matches = matcher(wanted or "", spans)
+    title = f"modules: {wanted}" if wanted else "modules"
+    table = Table(title=title, title_justify="left")
+    for column in ("module", "instructions", "forward s", "backward s", "seconds", "share"):
+        table.add_column(column, justify="left" if column == "module" else "right")
+    for row in module_rows([span for span in spans if not wanted or matches(span.module)]):
+        times = [f"{seconds:.3f}" for seconds in (row.forward, row.backward, row.seconds)]
+        name = Text("  " * row.depth + row.name)
+        table.add_row(name, f"{row.instructions:,}", *times, f"{row.seconds / total:.0%}")
+    return [table]
+
+
+def _log(path: Path, module: str | None) -> Callable[[], Group]:
     """A function that renders the end of an instruction log."""
 
     def render() -> Group:
@@ -127,7 +160,7 @@ def _log(path: Path) -> Callable[[], Group]:
             failed = sum(1 for span in mine if span.failed)
             last = mine[-1].label if mine else ""
             workers.add_row(name, f"{len(mine):,}", f"{busy:.3f}", str(failed), last)
-        return Group(clients, workers)
+        return Group(clients, workers, *module_tables(tape.spans, module))
 
     return render
 

@@ -8,8 +8,8 @@
         def forward(self, x):
             return self.fc2(self.fc1(x).relu())
 
-Names, arguments, parameter names and initial distributions are PyTorch's, so that code and weights move over.
-This is the front: the modules are in `gt.client.modules`.
+Names, arguments, parameter names and initial distributions are PyTorch's, so that code and weights carry
+over.
 """
 
 from gt.nn import functional, init, utils

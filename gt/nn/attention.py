@@ -13,9 +13,9 @@ from gt.tensors.tensor import Tensor
 class MultiheadAttention(Module):
     """Multi-head attention, with PyTorch's layer and parameter names.
 
-    As in PyTorch, sequences come first and batches second unless `batch_first`, a boolean mask is true where
-    looking is *not* allowed, and the result is a pair: the output, and the weights or None.
-    Not there: other sizes for keys and values.
+    As in PyTorch, the first dimension is the sequence and the second the batch unless `batch_first`, a
+    boolean mask is true where attention is *not* allowed, and the result is a pair: the output, and the
+    weights or None. Other sizes for keys and values (kdim, vdim) are not supported.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The output, and how much each position looked at each other one (averaged over the heads)."""
+        """The output, and the attention weights (averaged over the heads)."""
         if query.shape[-1] != self.embed_dim:
             raise ShapeError(
                 f"was expecting embedding dimension of {self.embed_dim}, but got {query.shape[-1]}"
@@ -101,7 +101,7 @@ class MultiheadAttention(Module):
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(-3, -2)
 
     def _mask(self, mask: Tensor | None, padding: Tensor | None, batched: bool) -> Tensor | None:
-        """Both masks in one, as attention wants it: true where looking is allowed, or added to the scores."""
+        """Both masks in one: true where attention is allowed, or numbers that are added to the scores."""
         if mask is not None:
             mask = ~mask if mask.dtype == "bool" else mask
             if batched and mask.ndim == 3:  # one for each head

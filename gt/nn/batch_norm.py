@@ -10,9 +10,10 @@ __all__ = ["BatchNorm1d", "BatchNorm2d"]
 
 
 class _BatchNorm(Module):
-    """Each channel brought to mean 0 and variance 1 over the batch, and then to a learned scale and offset.
+    """Each channel normalized to mean 0 and variance 1 over the batch, then a learned scale and offset.
 
-    While training it keeps running averages of mean and variance; in eval() those take the batch's place.
+    Training updates running averages of mean and variance; after eval(), they are used instead of the
+    batch's.
     """
 
     ranks: tuple[int, ...] = ()
@@ -61,7 +62,7 @@ class _BatchNorm(Module):
                 )
             mean, var = x.mean(dims), x.var(dims, correction=0)
             if self.training and self.track_running_stats:
-                self._remember(mean.detach(), var.detach() * (count / (count - 1)))
+                self._update_averages(mean.detach(), var.detach() * (count / (count - 1)))
         else:
             mean, var = self.running_mean, self.running_var
         scale = (var + self.eps).rsqrt()
@@ -71,7 +72,7 @@ class _BatchNorm(Module):
         result = (x - mean.reshape(shape)) * scale.reshape(shape)
         return result if self.bias is None else result + self.bias.reshape(shape)
 
-    def _remember(self, mean: Tensor, var: Tensor) -> None:
+    def _update_averages(self, mean: Tensor, var: Tensor) -> None:
         self.batches += 1
         share = 1 / self.batches if self.momentum is None else self.momentum
         with no_grad():

@@ -1,4 +1,4 @@
-"""Modules that hold modules. A plain list does too: these add calling, and PyTorch's names."""
+"""Modules that contain modules, with PyTorch's names. A plain list works, too, but cannot be called."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
@@ -63,7 +63,7 @@ class Sequential(_Numbered):
             for name, module in modules[0].items():
                 setattr(self, name, module)
         else:
-            super().__init__(modules)  # type: ignore[arg-type] - append() says what is no module
+            super().__init__(modules)  # type: ignore[arg-type] - append() checks them
 
     def forward(self, x: Any) -> Any:
         """Call one after the other."""

@@ -1,11 +1,10 @@
-"""Saving and loading, as safetensors: plain numbers and names, nothing that could run.
+"""Saving and loading, as safetensors: numbers and names, without code.
 
     gt.save(model, "model.safetensors")
     model.load_state_dict(gt.load("model.safetensors"))
 
-A file of tensors by name is an ordinary safetensors file: PyTorch's and everybody else's tools read it, and
-`gt.load` reads theirs. An optimizer's state, which is nested and holds numbers too, has its shape written
-into the file's metadata.
+A file of tensors by name is an ordinary safetensors file, which other tools can read, as `gt.load` reads
+theirs. For nested values with numbers, such as an optimizer's state, the structure is in the file's metadata.
 """
 
 import json
@@ -51,7 +50,7 @@ def save(state: Any, path: str | Path) -> None:
         isinstance(k, str) and isinstance(v, Tensor | np.ndarray) for k, v in given.items()
     ):
         tensors = {name: _array(value) for name, value in given.items()}
-        metadata = {"format": "pt"}  # how PyTorch's tools know that they may read it
+        metadata = {"format": "pt"}  # PyTorch's tools require it
     else:
         shape = _pack(given, "", tensors)
         metadata = {"format": "pt", _SHAPE: json.dumps(shape)}
@@ -74,8 +73,8 @@ def load(path: str | Path) -> Any:
             metadata = file.metadata() or {}
     except safetensors.SafetensorError as error:
         raise StateError(
-            f"{path} is no safetensors file ({error}). If it is a pickle, as torch.save writes, read it with "
-            "torch.load, and give the result to load_state_dict"
+            f"{path} is not a safetensors file ({error}). If it is a pickle, as torch.save writes, read it "
+            "with torch.load, and pass the result to load_state_dict"
         ) from None
     client, tensors = current(), {}
     for name, entry in safetensors.deserialize(Path(path).read_bytes()):
@@ -87,7 +86,7 @@ def load(path: str | Path) -> Any:
 
 
 def _array(value: Tensor | np.ndarray) -> np.ndarray:
-    # A tensor's own way of reading makes float32 of bfloat16; a file keeps what there is.
+    # Not `Tensor.numpy`, which converts bfloat16 to float32.
     array = value._value.client.fetch(value._value.id) if isinstance(value, Tensor) else value
     return np.ascontiguousarray(array).reshape(array.shape)
 
@@ -99,7 +98,7 @@ def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
         tensors[name] = _array(value)
         return {"tensor": name}
     if isinstance(value, Mapping):
-        # Pairs, because JSON would make words of numbers.
+        # Pairs, because JSON converts keys to strings.
         return {
             "dict": [[key, _pack(item, f"{name}.{key}".lstrip("."), tensors)] for key, item in value.items()]
         }
@@ -108,7 +107,9 @@ def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
         return {kind: [_pack(item, f"{name}.{index}", tensors) for index, item in enumerate(value)]}
     if value is None or isinstance(value, bool | int | float | str):
         return {"value": value}
-    raise StateError(f"{name!r} is a {type(value).__name__}: a file holds tensors, numbers, words and lists")
+    raise StateError(
+        f"{name!r} is a {type(value).__name__}: files can have tensors, numbers, texts, lists and dicts"
+    )
 
 
 def _unpack(packed: dict[str, Any], tensor: Callable[[str], Tensor]) -> Any:

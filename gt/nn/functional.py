@@ -1,13 +1,13 @@
 """Layers, activations and losses as plain functions, usually imported as `F`.
 
-Names, arguments and results are PyTorch's. What differs is said where it does.
+Names, arguments and results are PyTorch's, except where a docstring notes a difference.
 """
 
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
+from gt.client.client import PACKAGE
 from gt.errors import ShapeError
 from gt.ops import shapes
 from gt.tensors.functions.base import function
@@ -16,7 +16,7 @@ from gt.tensors.functions.creation import ones
 from gt.tensors.functions.indexing import embedding, one_hot
 from gt.tensors.functions.normalization import layer_norm, rms_norm
 from gt.tensors.functions.products import linear, scaled_dot_product_attention
-from gt.tensors.random import next_seed
+from gt.tensors.functions.random_numbers import dropout
 from gt.tensors.tensor import Tensor
 
 __all__ = [
@@ -72,7 +72,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Squared differences where they are under beta, absolute ones where they are larger."""
+    """Squared differences where they are below beta, absolute ones elsewhere."""
     if beta < 0:
         raise ValueError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -81,7 +81,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Squared differences where they are under delta, absolute ones where they are larger."""
+    """Squared differences where they are below delta, absolute ones elsewhere."""
     if delta <= 0:
         raise ValueError("huber_loss does not support non-positive values for delta.")
     return _reduce(_huber(input, target, delta), reduction)
@@ -116,7 +116,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """The same for scores, of which a sigmoid makes the probabilities."""
+    """The binary cross entropy of the sigmoid of scores, and targets between 0 and 1."""
     if input.shape != target.shape:
         raise ShapeError(
             f"Target size ({list(target.shape)}) must be the same as input size ({list(input.shape)})"
@@ -127,7 +127,7 @@ def binary_cross_entropy_with_logits(
     if pos_weight is None:
         losses = input._apply(op, target, reduction="none")
     else:
-        # With a truth of 1 everywhere the loss is log(1 + exp(-x)), which is what counts more here.
+        # For targets of 1, the loss is log(1 + exp(-x)), the term that pos_weight scales.
         softplus = input._apply(op, ones(input.shape, dtype=input.dtype), reduction="none")
         losses = (1 - target) * input + ((pos_weight - 1) * target + 1) * softplus
     return _reduce(losses if weight is None else losses * weight, reduction)
@@ -143,7 +143,7 @@ def cross_entropy(
 ) -> Tensor:
     """The cross entropy of a softmax over scores (dimension 1, or the only one) and the targets.
 
-    The truth is a class number for each row, or probabilities in the scores' own shape.
+    Targets are a class index for each row, or probabilities in the shape of the scores.
     """
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
@@ -195,7 +195,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     if log_target:
         losses = target.exp() * (target - input)
     else:
-        # Where the target is 0 the loss is 0, and its logarithm is not asked for.
+        # Where the target is 0, the loss is 0; log(1) avoids 0 * -inf.
         logs = target.where(target > 0, 1).log()
         losses = target * (logs - input)
     if reduction == "batchmean":
@@ -220,19 +220,16 @@ def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         f"Using a target size ({list(target.shape)}) that is different to the input size "
         f"({list(input.shape)}). This will likely lead to incorrect results due to broadcasting. "
         "Please ensure they have the same size.",
-        stacklevel=_levels_to_the_user(),
+        stacklevel=_stacklevel_of_user(),
     )
     shape = shapes.broadcast(input.shape, target.shape)
     return input.expand(shape), target.expand(shape)
 
 
-_PACKAGE = str(Path(__file__).parents[1])
-
-
-def _levels_to_the_user() -> int:
+def _stacklevel_of_user() -> int:
     """The `stacklevel` of the first line outside of GT, for a warning that the caller issues."""
     frame, levels = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, levels = frame.f_back, levels + 1
     return levels
 
@@ -256,7 +253,7 @@ def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Each element times the chance that a standard normal number is below it."""
+    """Each element times the probability that a standard normal variable is below it."""
     return input.gelu(approximate)
 
 
@@ -298,20 +295,6 @@ def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 # --- layers ---
 
 pad = function(Tensor.pad)
-
-
-def check_probability(p: float) -> None:
-    """Raise unless p is a probability."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Elements set to zero with probability p, the others divided by 1 - p; or all as they are."""
-    check_probability(p)
-    if not training or p == 0:
-        return input
-    return input._apply("dropout", p=float(p), seed=next_seed())
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:

@@ -29,12 +29,12 @@ __all__ = [
 
 
 def _fill(tensor: Tensor, values: Tensor) -> Tensor:
-    tensor.data = values
+    tensor.data.copy_(values)
     return tensor
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Evenly spread over [a, b)."""
+    """Uniform over [a, b)."""
     with no_grad():
         values = rand(tensor.shape, dtype=tensor.dtype)
         return _fill(tensor, values if (a, b) == (0, 1) else values * (b - a) + a)
@@ -51,13 +51,13 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
 ) -> Tensor:
-    """From a normal distribution whose values outside of [a, b] are not drawn."""
+    """From a normal distribution, truncated to [a, b]."""
     low, high = (math.erf((edge - mean) / std / math.sqrt(2)) for edge in (a, b))
     missed = 1 - (high - low) / 2
-    # What falls outside is drawn again, so often that less than one in a billion is left over.
+    # Values outside are drawn again, until fewer than one in a billion are left.
     draws = 1 if missed <= 0 else math.ceil(math.log(1e-9) / math.log(missed)) if missed < 1 else 0
     if not 0 < draws <= 200:
-        raise ValueError(f"next to nothing of a normal distribution ({mean}, {std}) is in [{a}, {b}]")
+        raise ValueError(f"a normal distribution ({mean}, {std}) has too few values in [{a}, {b}]")
     with no_grad():
         values = normal_(tensor, mean, std).data
         for _ in range(draws - 1):
@@ -119,7 +119,7 @@ def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Evenly spread, with a width that keeps sizes through layers with this activation (He et al.)."""
+    """Uniform, with a width that keeps sizes through layers with this activation (He et al.)."""
     bound = math.sqrt(3) * _kaiming(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
@@ -132,7 +132,7 @@ def kaiming_normal_(
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Evenly spread, with a width that keeps sizes forward and backward (Glorot and Bengio)."""
+    """Uniform, with a width that keeps sizes forward and backward (Glorot and Bengio)."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound)
 

@@ -5,6 +5,7 @@ import math
 from gt.nn import functional, init
 from gt.nn.module import Module, Parameter
 from gt.tensors.functions.creation import arange, ones, zeros
+from gt.tensors.functions.random_numbers import check_probability
 from gt.tensors.tensor import Tensor
 
 __all__ = [
@@ -32,7 +33,7 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """Some dimensions made one; all but the first, if not told otherwise."""
+    """Several dimensions merged into one: by default, all but the first."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -75,7 +76,7 @@ class Linear(Module):
 
 
 def _reset(weight: Parameter, bias: Parameter | None) -> None:
-    """PyTorch's initial values: both evenly spread, as wide as the inputs are many."""
+    """PyTorch's initial values: uniform, with a bound of 1 / sqrt(fan_in)."""
     init.kaiming_uniform_(weight, a=math.sqrt(5))
     if bias is not None:
         bound = 1 / math.sqrt(max(init.fans(weight)[0], 1))
@@ -83,7 +84,7 @@ def _reset(weight: Parameter, bias: Parameter | None) -> None:
 
 
 class Embedding(Module):
-    """A vector for each of a number of things, looked up by their numbers."""
+    """A table of vectors, which are looked up by index."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class Embedding(Module):
             self.weight.data = self.weight.data.masked_fill(padding, 0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """A vector for each number."""
+        """The vector of each index."""
         return functional.embedding(x, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
@@ -122,7 +123,7 @@ def _shape(normalized_shape: int | tuple[int, ...] | list[int]) -> tuple[int, ..
 
 
 class LayerNorm(Module):
-    """The last dimensions brought to mean 0 and variance 1, and then to a learned scale and offset."""
+    """The last dimensions normalized to mean 0 and variance 1, then a learned scale and offset."""
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """The last dimensions brought to mean square 1, and then to a learned scale."""
+    """The last dimensions divided by their root mean square, then a learned scale."""
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ def _pair(size: Size) -> tuple[int, int]:
 
 
 class Conv2d(Module):
-    """A small window of weights slid over an image."""
+    """A 2D convolution of images with learned weights."""
 
     def __init__(
         self,
@@ -262,11 +263,11 @@ class AvgPool2d(Module):
 
 
 class Dropout(Module):
-    """Elements set to zero at random while training, the others made larger to make up for it."""
+    """While training, elements set to zero at random, and the others divided by 1 - p."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
-        functional.check_probability(p)
+        check_probability(p)
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Losses as modules: the functions of `gt.nn.functional`, with their settings kept."""
+"""Losses as modules: the functions of `gt.nn.functional` with fixed settings."""
 
 from typing import Any
 
@@ -131,7 +131,7 @@ class BCELoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """The same for a score, of which a sigmoid makes the probability."""
+    """The binary cross entropy of the sigmoid of scores, and targets."""
 
     def __init__(
         self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None

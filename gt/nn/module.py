@@ -1,4 +1,4 @@
-"""Modules: things with parameters, found where they were put."""
+"""Modules: the base class of layers and models, whose parameters are found among their attributes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
@@ -15,7 +15,7 @@ from gt.tensors.tensor import Tensor
 
 
 class Parameter(Tensor):
-    """A tensor that is learned: a module that has it as an attribute finds it, and it wants a gradient."""
+    """A tensor that is learned: it requires a gradient, and modules find it among their attributes."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Parameter(Tensor):
 
 
 class Keys(NamedTuple):
-    """Names that `load_state_dict(strict=False)` did not find a partner for."""
+    """The names that a model and a state dict do not share."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -47,15 +47,15 @@ class Parameters(list[Any]):
 class Module:
     """Base class of models and layers: subclass it, make layers in `__init__`, use them in `forward`.
 
-    What belongs to a module is found by looking at its attributes when it is asked for: parameters,
-    modules, and lists, tuples and dicts of them. So nothing needs to be registered, layers may be kept in
+    Its parameters and submodules are looked up in its attributes, and in lists, tuples and dicts there,
+    whenever they are listed. So nothing needs to be registered, layers may be kept in
     a plain list, and `super().__init__()` may be forgotten. Names are PyTorch's: `blocks.0.fc.weight`.
     """
 
     training: bool = True
 
     def __init__(self) -> None:
-        """Nothing to prepare; here so that `super().__init__()` can be called."""
+        """Does nothing: `super().__init__()` may be called, as in PyTorch, or left out."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's computation. Subclasses define it."""
@@ -67,7 +67,7 @@ class Module:
         """Run `forward`."""
         return self.forward(*args, **kwargs)
 
-    # --- what is inside ---
+    # --- submodules and parameters ---
 
     def _own(self) -> Iterator[tuple[str, "Module | Tensor"]]:
         """Named modules and tensors among the attributes, also those in lists, tuples and dicts."""
@@ -113,7 +113,7 @@ class Module:
         """Every path to a parameter or buffer that is saved."""
         for path, module in self._tree(prefix, ()):
             for name, value in module._tensors():
-                if name not in module._forgettable():
+                if name not in module._unsaved_buffers():
                     yield f"{path}.{name}" if path else name, value
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
@@ -127,7 +127,7 @@ class Module:
         """Names of the buffers, and whether each is saved."""
         return vars(self).get("_buffers", {})
 
-    def _forgettable(self) -> set[str]:
+    def _unsaved_buffers(self) -> set[str]:
         return {name for name, saved in self._buffer_names().items() if not saved}
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
@@ -139,7 +139,7 @@ class Module:
                 if isinstance(value, Parameter) and id(value) not in seen:
                     seen.add(id(value))
                     yield f"{path}.{name}" if path else name, value
-        # A list that the user made: mostly what was found above, under better names.
+        # A list that the user made, which mostly has parameters that were found above by their own names.
         for path, module in modules:
             for index, value in enumerate(vars(module).get("_parameters", ())):
                 if id(value) not in seen:
@@ -168,14 +168,14 @@ class Module:
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make a tensor part of the model's state without learning it; saved if it is persistent."""
         if "." in name or not name:
-            raise KeyError(f"buffer name can't be empty or contain a dot, and this is {name!r}")
+            raise KeyError(f"buffer name can't be empty or contain a dot, but got {name!r}")
         if hasattr(self, name) and name not in self._buffer_names():
             raise KeyError(f"attribute '{name}' already exists")
         vars(self).setdefault("_buffers", {})[name] = persistent
         setattr(self, name, tensor)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """The same as assigning it; None says that there is none."""
+        """The same as assigning it."""
         setattr(self, name, param)
 
     def get_submodule(self, target: str) -> "Module":
@@ -185,7 +185,7 @@ class Module:
                 return module
         raise AttributeError(f"{type(self).__name__} has no module called {target!r}")
 
-    # --- changing all of it ---
+    # --- changing all parameters and submodules ---
 
     def apply(self, fn: Callable[["Module"], None]) -> Self:
         """Call a function with every module inside, and then with this one."""
@@ -195,13 +195,13 @@ class Module:
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Switch to training: dropout drops."""
+        """Switch to training mode, in which dropout is active."""
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self) -> Self:
-        """Switch to evaluation: dropout passes everything on."""
+        """Switch to evaluation mode, in which dropout has no effect."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
@@ -211,11 +211,11 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients, or make them zeros."""
-        forget_gradients(self.parameters(), set_to_none)
+        """Set the gradients to None, or to zeros."""
+        clear_gradients(self.parameters(), set_to_none)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # What is found by its kind can be lost by it: a tensor in a parameter's place would not be learned.
+        # Parameters are found by type: a plain tensor assigned in place of one would not be trained.
         before = vars(self).get(name)
         for kind, words in ((Parameter, "parameter"), (Module, "child module")):
             if isinstance(before, kind) and not isinstance(value, kind | None):
@@ -226,15 +226,15 @@ class Module:
         super().__setattr__(name, value)
 
     def cpu(self) -> Self:
-        """Nothing changes: where a model is, is the server's concern."""
+        """The module itself: the server decides where tensors are."""
         return self
 
     def cuda(self, device: Any = None) -> Self:
-        """Nothing changes: a worker that has a GPU uses it."""
+        """The module itself: a worker that has a GPU uses it."""
         return self
 
     def to(self, dtype: Any = None, *, device: Any = None) -> Self:
-        """Make every floating point parameter and buffer one of this dtype. A device changes nothing."""
+        """Convert all floating point parameters and buffers to a dtype. A device has no effect."""
         if dtype is None or is_device(dtype):
             return self
         name = check_dtype(dtype)
@@ -316,8 +316,8 @@ class Module:
         return f"{name}({indented}\n)"
 
 
-def forget_gradients(parameters: Iterable[Any], set_to_none: bool) -> None:
-    """Drop gradients, or make them zeros."""
+def clear_gradients(parameters: Iterable[Any], set_to_none: bool) -> None:
+    """Set gradients to None, or to zeros."""
     for parameter in parameters:
         if set_to_none:
             parameter.grad = None

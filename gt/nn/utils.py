@@ -1,4 +1,4 @@
-"""Keeping gradients in bounds."""
+"""Gradient clipping."""
 
 import math
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale all gradients together so that their norm, as one vector, is at most `max_norm`.
 
-    Returns the norm before. Nothing waits for it, unless it is asked whether it is finite.
+    Returns the norm before. Does not wait for it, unless `error_if_nonfinite`.
     """
     gradients = _gradients(parameters)
     if not gradients:
@@ -44,7 +44,7 @@ def clip_grad_norm_(
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Any], clip_value: float) -> None:
-    """Cut every element of the gradients to between -clip_value and clip_value."""
+    """Clamp every element of the gradients to [-clip_value, clip_value]."""
     with no_grad():
         for parameter, gradient in _gradients(parameters):
             parameter.grad = gradient.clamp(-clip_value, clip_value)

@@ -10,6 +10,7 @@ from gt.errors import ShapeError
 from gt.ops.engines import Functions
 from gt.ops.products import one_dtype
 from gt.ops.row import Infer, Row, Spec
+from gt.ops.rules import given_shape
 from gt.ops.sharding import products as sharding
 
 Pair = Sequence[int]
@@ -88,10 +89,6 @@ def _pool(name: str, dtype: str | None = None) -> Infer:
     return infer
 
 
-def _like_shape(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    return Spec(tuple(attrs["shape"]), inputs[0].dtype)
-
-
 # --- gradients ---
 
 
@@ -126,16 +123,16 @@ ROWS = [
     _row("conv2d", _conv2d, sharding.conv2d, each=_conv2d_gradient),
     _row(
         "conv2d_input_grad",
-        _like_shape,
+        given_shape,
         sharding.image_gradient((("image", "out"), ("out", "in")), ("image", "in")),
     ),
     _row(
         "conv2d_weight_grad",
-        _like_shape,
+        given_shape,
         sharding.image_gradient((("image", "out"), ("image", "in")), ("out", "in")),
     ),
     _row("max_pool2d", _pool("max_pool2d()"), sharding.pooling, _max_pool2d_gradient),
     _row("max_pool2d_indices", _pool("max_pool2d()", "int64"), sharding.pooling),
     _row("avg_pool2d", _pool("avg_pool2d()"), sharding.pooling, _avg_pool2d_gradient),
-    _row("avg_pool2d_grad", _like_shape, sharding.pooling),
+    _row("avg_pool2d_grad", given_shape, sharding.pooling),
 ]

@@ -1,6 +1,6 @@
 """Dtypes, and PyTorch's rules for mixing them.
 
-A dtype is its name. That is all that needs to travel.
+A dtype is represented by its name.
 """
 
 from typing import Any
@@ -33,6 +33,17 @@ DTYPES = (
 NAMED: dict[str, DType] = {name: DType(name) for name in DTYPES}
 ITEMSIZE: dict[str, int] = dict(zip(DTYPES, (1, 1, 1, 2, 4, 8, 2, 2, 4, 8), strict=True))
 
+SIZES: dict[str, int] = ITEMSIZE | {
+    "complex32": 4,
+    "complex64": 8,
+    "complex128": 16,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
+}
+"""The size of an element in bytes, of all dtypes that a value on a worker can have: PyTorch has more."""
+
 HALF = ("float16", "bfloat16")
 """The dtypes of half precision."""
 
@@ -44,12 +55,15 @@ LARGEST: dict[str, float] = {
 }
 """The largest number of each floating point dtype."""
 
+PRECISION: dict[str, int] = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+"""The bits of each floating point dtype's significand, the implicit leading one included."""
+
 _CATEGORY = {name: 0 if name == "bool" else 2 if "float" in name else 1 for name in DTYPES}
 _DEFAULT = {0: "bool", 1: "int64", 2: "float32"}
 _TITLES = ("Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double")
 TITLE: dict[str, str] = dict(zip(DTYPES, _TITLES, strict=True))
 """The names of dtypes in PyTorch's error messages."""
-# Where neither dtype holds the other's values, a third one does.
+# If neither dtype can represent the other's values, a third one is the result.
 _NEITHER = {
     frozenset(("uint8", "int8")): "int16",
     frozenset(("float16", "bfloat16")): "float32",
@@ -58,7 +72,7 @@ _PYTHON = {bool: "bool", int: "int64", float: "float32"}
 
 
 def is_float(dtype: str) -> bool:
-    """Whether a dtype holds fractions, and so can have a gradient."""
+    """Whether a dtype is a floating point dtype, and so can have a gradient."""
     return _CATEGORY[dtype] == 2
 
 
@@ -72,7 +86,7 @@ def category(dtype: str) -> str:
 
 
 def fits(dtype: str, into: str) -> bool:
-    """Whether a result of one dtype may be written into a tensor of another: fractions not into integers.
+    """Whether a result of one dtype may be written into a tensor of another: floats not into integers.
 
     >>> fits("float64", "float16"), fits("float32", "int64"), fits("int64", "float16")
     (True, False, True)
@@ -110,7 +124,7 @@ def find(dtype: Any) -> str | None:
 
 
 def of_scalar(value: bool | int | float) -> str:
-    """The dtype a Python number has when it stands alone."""
+    """The dtype of a tensor made of a Python number."""
     return "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
 
 

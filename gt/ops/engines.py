@@ -23,7 +23,7 @@ class Functions(NamedTuple):
 
 
 class EngineEntry(NamedTuple):
-    """Where an engine is, and how its library spells functions."""
+    """The class of an engine, and the spelling of its library's functions."""
 
     engine: str
     """Its class, as "module:class"."""

@@ -1,4 +1,4 @@
-"""Ops that select elements, and ops that write them.
+"""Ops that read or write elements by index.
 
 A basic index is a list with an entry for each of the first dimensions: an integer takes one slice and drops
 the dimension, `[start, stop, step]` takes several, and None makes a new dimension. An index by arrays names,
@@ -13,7 +13,7 @@ from gt.errors import DimensionError, DTypeError, ShapeError
 from gt.ops import shapes
 from gt.ops.engines import Functions
 from gt.ops.row import Infer, Row, Spec
-from gt.ops.rules import sum_to
+from gt.ops.rules import given_shape, sum_to
 from gt.ops.sharding import indexing as sharding
 from gt.ops.sharding.elementwise import pointwise
 from gt.ops.sharding.reductions import along
@@ -22,7 +22,7 @@ from gt.ops.sharding.reductions import along
 
 
 def region(shape: tuple[int, ...], index: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of what a basic index picks.
+    """The shape of the result of a basic index.
 
     >>> region((4, 5, 6), [2, None, [0, 5, 2]])
     (1, 3, 6)
@@ -39,7 +39,7 @@ def region(shape: tuple[int, ...], index: Sequence[Any]) -> tuple[int, ...]:
 
 
 def array_region(shape: tuple[int, ...], dims: Sequence[int], picks: Sequence[Spec]) -> tuple[int, ...]:
-    """The shape of what arrays pick: theirs, in place of their dimensions, or in front if these are apart.
+    """The result's shape for index arrays: theirs replaces the dimensions, or is in front if these are apart.
 
     >>> i = Spec((7,), "int64")
     >>> array_region((4, 5, 6), [1, 2], [i, i]), array_region((4, 5, 6), [0, 2], [i, i])
@@ -91,11 +91,6 @@ def _index_put(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
                 f"result of shape {list(place)}"
             ) from None
     return x
-
-
-def _like_shape(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    """The spec of an input's gradient: the shape in the attributes, the dtype of the output's gradient."""
-    return Spec(tuple(attrs["shape"]), inputs[0].dtype)
 
 
 def _check_index(name: str, index: Spec) -> None:
@@ -211,7 +206,7 @@ def _gather_gradient(g: Any, node: Any) -> Any:
 
 
 def _source_gradient(g: Any, node: Any) -> Any:
-    # The source may be larger than the index: what was not read has no gradient.
+    # The source may be larger than the index: elements that were not read have no gradient.
     index, source = node.inputs[1:]
     picked = g._apply("gather", index, dim=node.attrs["dim"])
     if index.shape == source.shape:
@@ -239,13 +234,13 @@ ROWS = [
         view=True,
         put_back=lambda attrs, before, changed: ("setitem", (before, changed), attrs),
     ),
-    _row("getitem_grad", _like_shape, sharding.getitem_gradient),
+    _row("getitem_grad", given_shape, sharding.getitem_gradient),
     _row("setitem", _setitem, sharding.setitem, _setitem_gradient, _setitem_value_gradient),
     _row("index", _index, sharding.by_arrays, each=_index_gradient),
-    _row("index_grad", _like_shape, sharding.by_arrays_gradient),
+    _row("index_grad", given_shape, sharding.by_arrays_gradient),
     _row("index_put", _index_put, sharding.put_by_arrays, each=_index_put_gradient),
     _row("gather", _gather, sharding.gather, _gather_gradient, None),
-    _row("gather_grad", _like_shape, sharding.gather_gradient),
+    _row("gather_grad", given_shape, sharding.gather_gradient),
     _row(
         "scatter",
         _scatter("scatter"),

@@ -1,6 +1,6 @@
 """Losses: one instruction forward and one backward.
 
-They could be composed of other ops. As rows of their own a training step issues fewer instructions, and
+They could be composed of other ops. As single ops, they make fewer instructions for a training step, and
 their gradients stay finite where the chain rule would multiply 0 by infinity.
 """
 
@@ -19,7 +19,7 @@ def _reduced(shape: tuple[int, ...], attrs: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _pair(name: str) -> Infer:
-    """Of two tensors of one shape."""
+    """The result of a loss over two tensors of one shape."""
 
     def infer(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
         x, y = inputs
@@ -37,7 +37,8 @@ def _pair(name: str) -> Infer:
 
 
 def _classes(name: str) -> Infer:
-    """Of a score for each class (dimension 1, or 0 if there is no batch) and the number of the true one."""
+    """The result of a loss over scores for classes (in dimension 1, or 0 without a batch) and class
+    indices."""
 
     def infer(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
         x, target = inputs[:2]
@@ -76,7 +77,7 @@ def _like_second(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 
 def _by_classes(name: str) -> list[Row]:
-    """A loss over classes, and its gradient as a row of its own."""
+    """The rows of a loss over classes and of its gradient."""
     function, gradient = f"losses.{name}", f"losses.{name}_grad"
     return [
         Row(
@@ -106,12 +107,12 @@ def _mse(g: Any, node: Any, sign: int) -> Any:
 
 
 def _spread(g: Any, node: Any) -> Any:
-    """The loss's gradient as it is for one element."""
+    """The gradient of the loss of one element: for a mean, divided by the number of elements."""
     return g / max(node.inputs[0].numel(), 1) if node.attrs["reduction"] == "mean" else g
 
 
 def _bce_by_input(g: Any, node: Any) -> Any:
-    # Where the input is 0 or 1 the slope is infinite; it is kept as large as PyTorch keeps it.
+    # Where the input is 0 or 1, the slope is infinite; it is limited as in PyTorch.
     p, y = node.inputs
     return p._apply("binary_cross_entropy_grad", y) * _spread(g, node)
 

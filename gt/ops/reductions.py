@@ -8,7 +8,7 @@ from gt.ops import dtypes, shapes
 from gt.ops.engines import Functions
 from gt.ops.method import Method, Samples
 from gt.ops.row import Infer, Row, Spec
-from gt.ops.rules import only
+from gt.ops.rules import given_shape, only
 from gt.ops.sharding import reductions as sharding
 
 # --- results: shape and dtype ---
@@ -58,7 +58,7 @@ def _logsumexp(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 def _truth(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     spec = _reduced(inputs, attrs)
-    # PyTorch's oldest bools were bytes, and it keeps them.
+    # In PyTorch, `all` and `any` of uint8 are uint8: its bools were bytes once.
     return Spec(spec.shape, "uint8" if spec.dtype == "uint8" else "bool")
 
 
@@ -93,10 +93,6 @@ def _take_along(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     return Spec(inputs[1].shape, inputs[0].dtype)
 
 
-def _put_along(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
-    return Spec(tuple(attrs["shape"]), inputs[0].dtype)
-
-
 # --- gradients ---
 
 
@@ -112,7 +108,7 @@ def _mean_gradient(g: Any, node: Any) -> Any:
 
 
 def _prod_gradient(g: Any, node: Any) -> Any:
-    # The product of the others: by division where nothing is 0. A single 0 leaves its own slope alone.
+    # The product of the others: by division where nothing is 0. If there is one 0, only its slope is not 0.
     (x,), dim = node.inputs, node.attrs["dim"]
     zero = x == 0
     filled = x.masked_fill(zero, 1)
@@ -123,7 +119,7 @@ def _prod_gradient(g: Any, node: Any) -> Any:
 
 
 def _extreme_gradient(g: Any, node: Any) -> Any:
-    # Equal elements share it.
+    # Equal elements share the gradient.
     (x,) = node.inputs
     chosen = x == spread(node.output, node)
     share = g / chosen.sum(node.attrs["dim"], keepdim=node.attrs["keepdim"])
@@ -143,7 +139,7 @@ def _var_gradient(g: Any, node: Any) -> Any:
 
 
 def _std_gradient(g: Any, node: Any) -> Any:
-    # Where all elements are equal the slope is infinite; PyTorch says 0.
+    # Where all elements are equal, the slope is infinite; PyTorch defines it as 0.
     (x,), dim = node.inputs, node.attrs["dim"]
     freedom = _freedom(node)
     scale = (g / (node.output * freedom)).where(node.output != 0, 0)
@@ -161,7 +157,7 @@ def _norm_gradient(g: Any, node: Any) -> Any:
         chosen = size == spread(out, node)
         share = g / chosen.sum(node.attrs["dim"], keepdim=node.attrs["keepdim"])
         return (spread(share, node) * x.sign()).where(chosen, 0)
-    # The norm has no slope at 0; PyTorch says 0.
+    # The norm has no slope at 0; PyTorch defines it as 0.
     if p == 2:
         return spread((g / out).where(out != 0, 0), node) * x
     scale = spread((g / out ** (p - 1)).where(out != 0, 0), node)
@@ -170,7 +166,7 @@ def _norm_gradient(g: Any, node: Any) -> Any:
 
 def _logsumexp_gradient(g: Any, node: Any) -> Any:
     (x,), out = node.inputs, node.output
-    # Where everything is minus infinity, so is the result, and their difference is not a number.
+    # Where everything is minus infinity, so is the result, and their difference is NaN.
     shift = out.masked_fill(out.isinf(), 0)
     return spread(g, node) * (x - spread(shift, node)).exp()
 
@@ -201,7 +197,7 @@ def _cumprod_method(x: Any, dim: int | None = None, dtype: Any = None) -> Any:
 
 
 _KEPT = sharding.reduction()
-"""Along the axes that a reduction keeps."""
+"""Splits along the axes that a reduction keeps."""
 
 
 def _row(
@@ -355,7 +351,7 @@ ROWS = [
     Row(
         "put_along",
         "IndexOp",
-        _put_along,
+        given_shape,
         Functions("reductions.put_along", "reductions.put_along"),
         (lambda g, n: g._apply("take_along", n.inputs[1], dim=n.attrs["dim"]), None),
         sharding=sharding.put_along,

@@ -10,7 +10,7 @@ from gt.ops.method import Method, Samples
 
 
 class Size(tuple[int, ...]):
-    """A shape: a tuple that prints as PyTorch's does, and counts."""
+    """A shape: a tuple that prints as PyTorch's does, and has `numel`."""
 
     __slots__ = ()
 
@@ -41,8 +41,8 @@ class Spec:
         known = cls._known.get((shape, dtype))
         if known is None:
             if len(cls._known) > 100_000:
-                # Shapes that were used once pile up in a long run. Forgetting is safe: an old spec
-                # still works, it only no longer meets its equals.
+                # In a long run, specs that were used once accumulate. Dropping them is safe: an old spec
+                # still works, but is a different object from new equal ones.
                 cls._known.clear()
             known = super().__new__(cls)
             known.shape, known.dtype = Size(shape), dtype
@@ -55,7 +55,7 @@ class Spec:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Spec) and (self.shape, self.dtype) == (other.shape, other.dtype)
 
-    __hash__ = object.__hash__  # by identity: that is what makes it fast, and a rare miss costs only time
+    __hash__ = object.__hash__  # by identity, which is fast; a rare miss costs only time
 
 
 class Node(Protocol):
@@ -81,8 +81,8 @@ Infer = Callable[[tuple[Spec, ...], dict[str, Any]], Spec]
 Gradient = Callable[[Any, Any], Any]
 """From the output's gradient and the node, the gradient of one input, in GT ops."""
 PutBack = Callable[[dict[str, Any], Any, Any], tuple[str, tuple[Any, ...], dict[str, Any]]]
-"""From a view's attributes, its input and its changed result: the op, inputs and attributes that make the
-input changed accordingly."""
+"""From a view's attributes, its input and its changed result: the op, inputs and attributes that compute the
+changed input."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Row:
     kind: str
     """Its kind in the instruction log: BinaryOp, UnaryOp, ReduceOp, ShapeOp, IndexOp, CreateTensor, ..."""
     infer: Infer
-    """The result's shape and dtype from the inputs', or the error a PyTorch user expects."""
+    """The result's shape and dtype from the inputs'; raises PyTorch's errors."""
     functions: Functions
     """The names of the functions that compute it, called with inputs and attributes."""
     grads: Sequence[Gradient | None] = ()
@@ -105,21 +105,21 @@ class Row:
     that of its kind."""
     lowering: str = ""
     """The function of `gt.dispatcher.sharding.lowering` (or "module:function") that replaces it by several
-    ops where its inputs are in parts. Empty: it is computed as it is."""
+    ops if its inputs are in parts. Empty: none."""
     half_lowering: str = ""
     """The lowering for inputs in half precision."""
     view: bool = False
     """Whether the result shares its input's memory, in PyTorch and so on the pytorch engine."""
     put_back: PutBack | None = None
-    """How a change in place of the result becomes one of the input. None: the result is independent."""
+    """How an in-place change of the result changes the input. None: the result is independent."""
     run_time: tuple[str, ...] = ()
     """Attributes, besides floats, that may differ between repeats: see `gt.ops.run_time`."""
     methods: tuple[Method, ...] = ()
-    """How users call it, besides methods with arguments of their own in `gt.tensors.methods`."""
+    """Its methods and functions, besides those that are written out in `gt.tensors.methods`."""
     operator: str = ""
     """Python's operator for it: "add" makes `__add__`, `__radd__` and `__iadd__`."""
     samples: Samples | None = None
-    """The calls that tests make of it. None: they are in `tests/gt/samples`."""
+    """The calls that test it. None: they are in `tests/gt/samples`."""
 
     @property
     def engines(self) -> dict[str, str]:

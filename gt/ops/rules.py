@@ -21,6 +21,11 @@ def floating(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     return first if dtypes.is_float(first.dtype) else Spec(first.shape, "float32")
 
 
+def given_shape(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
+    """The shape in the attributes, with the dtype of the first input: as for the gradient of a part."""
+    return Spec(tuple(attrs["shape"]), inputs[0].dtype)
+
+
 def truth(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     """The shape of the first input, as bool."""
     return Spec(inputs[0].shape, "bool")

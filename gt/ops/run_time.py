@@ -2,7 +2,7 @@
 
 They are floats, such as learning rates, and the attributes that a row names in its column `run_time`: seeds.
 Two ops are the same for a repeated sequence, a plan, a gradient plan or a compiled graph if they differ in
-nothing else. Every module that compares attributes uses these functions.
+nothing else. All modules that compare attributes use these functions.
 """
 
 from collections.abc import Mapping
@@ -26,10 +26,15 @@ def is_random(attrs: Mapping[str, Any] | None) -> bool:
 
 
 def without_seeds(attrs: dict[str, Any]) -> dict[str, Any]:
-    """The attributes but for those that some row names as run-time; floats stay. The same dict if none is."""
+    """The attributes without those that some row names as run-time; floats stay. The same dict if none is."""
     if RUN_TIME.isdisjoint(attrs):
         return attrs
     return {name: value for name, value in attrs.items() if name not in RUN_TIME}
+
+
+def with_seed(attrs: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The attributes of an op that draws random numbers, with this seed."""
+    return {**attrs, **dict.fromkeys(SEEDED, seed)}
 
 
 def seeds_of(attrs: Mapping[str, Any]) -> dict[str, Any]:

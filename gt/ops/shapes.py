@@ -1,4 +1,4 @@
-"""Shape arithmetic that rows share, with PyTorch's words for what does not fit."""
+"""Shape arithmetic that rows share, with PyTorch's error messages."""
 
 import math
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def normalize_dim(dim: int, rank: int) -> int:
 
 
 def reduce(shape: Shape, dims: Sequence[int] | None, keepdim: bool) -> Shape:
-    """The shape left when these dimensions are summed away (all of them for None)."""
+    """The shape after a reduction of these dimensions (of all for None)."""
     gone = set(range(len(shape)) if dims is None else dims)
     if keepdim:
         return tuple(1 if axis in gone else n for axis, n in enumerate(shape))

@@ -17,7 +17,7 @@ from gt.ops.sharding.reductions import dims_of
 
 def _transpose(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     shape = list(inputs[0].shape)
-    if shape:  # a number has no dimensions to swap, and PyTorch lets it pass
+    if shape:  # a tensor without dimensions has none to swap, and PyTorch accepts that
         i, j = attrs["dim0"], attrs["dim1"]
         shape[i], shape[j] = shape[j], shape[i]
     return Spec(tuple(shape), inputs[0].dtype)
@@ -109,7 +109,7 @@ def _permute_gradient(g: Any, node: Any) -> Any:
 
 
 def _repeat_gradient(g: Any, node: Any) -> Any:
-    # Number and element side by side, so that the copies of an element can be added up.
+    # A dimension for the copies of each dimension, over which they are added up.
     shape, repeats = node.inputs[0].shape, node.attrs["repeats"]
     pairs = zip(repeats, _padded(shape, repeats), strict=True)
     apart = g.reshape(tuple(n for pair in pairs for n in pair))
@@ -127,7 +127,7 @@ def _cat_gradient(g: Any, node: Any, index: int) -> Any:
     return g.narrow(dim, sum(sizes[:index]), sizes[index])
 
 
-# --- views: how a changed result is put back into the input ---
+# --- views: how an in-place change of the result changes the input ---
 
 
 def _reshape_back(attrs: dict[str, Any], before: Any, changed: Any) -> tuple[str, Any, Any]:
@@ -190,7 +190,7 @@ ROWS = [
         sharding.reshape,
         _reshape_back,
     ),
-    # Written in place, several elements of its result would be one of its input: there is no way back.
+    # Not a view that can be written in place: several elements of the result are one of the input.
     _row("expand", _expand, lambda g, n: sum_to(g, n.inputs[0].shape), sharding.expand, view=True),
     _row(
         "repeat",

@@ -33,7 +33,7 @@ _listeners: list[Callable[[Row], None]] = []
 def register(row: Row) -> Row:
     """Add an op to the table, and with it its methods, functions and in-place forms.
 
-    A process knows the ops that were registered in it: workers of other processes have to import the module
+    A process has the ops that were registered in it: workers of other processes have to import the module
     that registers a new one. Raises ValueError if an op of that name, or one of its methods, exists.
     """
     if row.name in TABLE:

@@ -1,7 +1,7 @@
 """Ops of a training step besides the model: dropout, optimizer updates, the norm of the gradients.
 
-Learning rates, decays and corrections are floats among the attributes: they may change with every step, and
-nothing else about the instruction does.
+Learning rates, decays and corrections are float attributes, which may change with every step; the rest of the
+instruction does not.
 """
 
 from typing import Any
@@ -40,8 +40,8 @@ def _row(name: str, infer: Infer, *grads: Any, sharding: Any = sharding.pointwis
 
 
 ROWS = [
-    # Which elements are dropped is a function of the seed, so the gradient drops the same ones again
-    # and no mask has to be kept.
+    # The dropped elements are a function of the seed, so the gradient computes them again
+    # and no mask is stored.
     _row(
         "dropout",
         _dropout,

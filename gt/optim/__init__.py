@@ -1,4 +1,4 @@
-"""Optimizers and learning-rate schedules: `gt.client.optim`, under the name that users type."""
+"""Optimizers and learning-rate schedules, with PyTorch's names, arguments and results."""
 
 from gt.optim import lr_scheduler
 from gt.optim.optimizers import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop

@@ -5,8 +5,8 @@
     optimizer.step()
     scheduler.step()
 
-Each schedule is a formula: the rate at a step, from the rate at the start. So a schedule can be asked for any
-step, and resumed at one; it does not notice if the optimizer's rate is changed elsewhere.
+Each schedule is a formula for the rate at a step, from the rate at the start. So it can be resumed at any
+step; changes of the optimizer's rate by other code are overwritten.
 """
 
 import itertools
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class LRScheduler:
-    """Base class: counts steps, and sets every group's rate. A subclass says the rate at a step."""
+    """Base class: counts steps, and sets every group's rate. A subclass implements `rate`."""
 
     def __init__(self, optimizer: "Optimizer", last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -52,7 +52,7 @@ class LRScheduler:
         raise NotImplementedError
 
     def step(self) -> None:
-        """Go on by one step, and set the learning rates."""
+        """Advance by one step, and set the learning rates."""
         self.last_epoch += 1
         self._set()
 
@@ -69,7 +69,7 @@ class LRScheduler:
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`."""
+        """Restore a `state_dict()`."""
         self.last_epoch = state_dict["last_epoch"]
         self.base_lrs = list(state_dict["base_lrs"])
         self._set()
@@ -251,7 +251,7 @@ class OneCycleLR(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after the other, changing at the milestones: a warm-up and then a cosine, say."""
+    """Several schedules in a row, such as a warm-up and then a cosine; they change at the milestones."""
 
     def __init__(
         self,

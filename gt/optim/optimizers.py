@@ -5,8 +5,8 @@
     optimizer.step()
     optimizer.zero_grad()
 
-A step is one to three instructions per parameter, never recorded on the tape. It never waits: numbers that
-change from step to step (learning rate, bias correction) are computed here and travel as attributes.
+A step is one to three instructions per parameter, never recorded on the tape. It does not wait: numbers that
+change from step to step (learning rate, bias correction) are computed in the client and sent as attributes.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import Any
 
 from gt.autograd.graph import enable_grad, no_grad
 from gt.errors import StateError
-from gt.nn.module import forget_gradients
+from gt.nn.module import clear_gradients
 from gt.optim import lr_scheduler
 from gt.tensors.functions.creation import as_tensor, full_like, zeros_like
 from gt.tensors.tensor import Tensor
@@ -29,7 +29,7 @@ State = dict[str, Any]
 class Optimizer:
     """Base class: parameters in groups, each with its own settings, and the state of each parameter.
 
-    A subclass says in `_update` how one parameter changes.
+    A subclass implements `_update`, which changes one parameter.
     """
 
     def __init__(self, params: Iterable[Any], defaults: Group) -> None:
@@ -47,7 +47,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Group) -> None:
-        """Train more parameters, with settings of their own."""
+        """Add parameters with their own settings."""
         params = param_group["params"]
         params = [params] if isinstance(params, Tensor) else list(params)
         # `named_parameters()` is accepted too.
@@ -66,8 +66,8 @@ class Optimizer:
         self.param_groups.append({**self.defaults, **param_group, "params": params})
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients, or make them zeros."""
-        forget_gradients((p for group in self.param_groups for p in group["params"]), set_to_none)
+        """Set the gradients to None, or to zeros."""
+        clear_gradients((p for group in self.param_groups for p in group["params"]), set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient. A closure, if given, computes the loss first."""
@@ -105,7 +105,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`, GT's or PyTorch's, of the same parameters in the same order."""
+        """Restore a `state_dict()`, of GT or PyTorch, of the same parameters in the same order."""
         groups = state_dict["param_groups"]
         if len(groups) != len(self.param_groups):
             raise StateError("loaded state dict has a different number of parameter groups")
@@ -136,7 +136,7 @@ class Optimizer:
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum, Nesterov momentum and weight decay if asked for."""
+    """Stochastic gradient descent, with optional momentum, Nesterov momentum and weight decay."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class SGD(Optimizer):
         )
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
-        # The sign is part of the scale: going up the slope costs no instruction of its own.
+        # The sign is part of the scale, so `maximize` needs no further instruction.
         lr, sign = group["lr"], -1.0 if group["maximize"] else 1.0
         if group["weight_decay"]:
             gradient, sign = _weighted_sum(gradient, parameter, sign, group["weight_decay"]), 1.0
@@ -332,7 +332,7 @@ class Adagrad(Optimizer):
         _adaptive_step(parameter, gradient, state["sum"], rate, 1.0, 1.0, group["eps"])
 
 
-# --- the rows of the op table that updates are made of ---
+# --- ops of updates ---
 
 
 def _weighted_sum(x: Tensor, y: Tensor, x_scale: float, y_scale: float) -> Tensor:

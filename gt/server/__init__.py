@@ -1,5 +1,5 @@
 """Servers: a dispatcher and its workers, ready for clients.
 
-`local` runs inside the user's program, `server` behind a socket (`python -m gt.server`), and `processes`
-starts one of the latter, with workers, that ends with the program.
+`embedded` is a server inside the user's program, `server` one behind a socket (`python -m gt.server`);
+`local` starts one of the latter and workers as child processes, which end with the program.
 """

@@ -1,8 +1,8 @@
-"""Peers on their way out: none is dropped before what it had sent is read.
+"""Peers that leave: none is dropped before the messages it has sent are read.
 
-ZeroMQ reports the end of a connection on another socket than its messages come by, so the report may be seen
-first. A client that says goodbye stays until the server answers; one whose connection ends stays until its
-messages are read.
+ZeroMQ reports the end of a connection on another socket than its messages, so the report may be read first. A
+client that disconnects stays until the server has acknowledged it; one whose connection has ended stays until
+its messages are read.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _SLACK = 64
 
 
 class Departures:
-    """Who leaves, and whether messages of theirs may still be unread."""
+    """The peers that are leaving, and whether some of their messages may be unread."""
 
     def __init__(self) -> None:
         self._lost: dict[bytes, str] = {}
@@ -22,23 +22,23 @@ class Departures:
         self._read: set[bytes] = set()
         """Those of them whose messages are all read."""
         self._leaving: dict[bytes, None] = {}
-        """Clients that said goodbye."""
+        """Clients that are disconnecting."""
 
     def lost(self, identity: bytes, why: str) -> None:
-        """A peer's connection or process has ended."""
+        """Record that a peer's connection or process has ended."""
         if identity not in self._lost:
             self._lost[identity] = why
             self._others[identity] = 0
 
-    def said_goodbye(self, identity: bytes) -> None:
-        """A client leaves: this was its last message."""
+    def add_leaving(self, identity: bytes) -> None:
+        """Record that a client has sent its last message."""
         self._leaving[identity] = None
 
     def message_from(self, identity: bytes, peers: int) -> None:
-        """A message is being handled; there are so many connections.
+        """Record a message from a peer; `peers` is the number of connections.
 
-        They take turns, so after that many messages of others a peer had none left: a server that never
-        runs out of messages drops peers too.
+        ZeroMQ reads connections in turn, so after that many messages of other peers a lost peer has none
+        left. So peers are dropped also by a server that always has messages to read.
         """
         for one in self._others:
             self._others[one] = 0 if one == identity else self._others[one] + 1
@@ -46,19 +46,20 @@ class Departures:
                 self._read.add(one)
 
     def all_read(self) -> None:
-        """No message is waiting."""
+        """Record that no message is waiting."""
         self._read.update(self._lost)
 
     def read(self) -> list[tuple[bytes, str]]:
-        """Lost peers whose messages are all read, and why they are lost; not those that said goodbye."""
+        """Lost peers whose messages are all read, and why they are lost; not clients that are
+        disconnecting."""
         return [(one, self._lost[one]) for one in self._read if one not in self._leaving]
 
     def leaving(self) -> Iterator[bytes]:
-        """Clients that said goodbye, oldest first."""
+        """Clients that are disconnecting, oldest first."""
         return iter(list(self._leaving))
 
     def forget(self, identity: bytes) -> None:
-        """A peer was dropped."""
+        """Forget a peer that was dropped."""
         self._lost.pop(identity, None)
         self._others.pop(identity, None)
         self._read.discard(identity)

@@ -12,6 +12,7 @@ from gt import logs
 from gt.dispatcher import Dispatcher
 from gt.dispatcher.fair_share import Chunk
 from gt.errors import ProtocolError
+from gt.interrupts import deferred
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instructions import LocalInstruction, Part, Upload
 from gt.stream.modifiers import Given
@@ -52,7 +53,7 @@ class LocalWorker:
         failed, data, seconds, marks, injected = outcome
         self._dispatcher.done(sequence, seconds, failed, data, marks, injected)
 
-    def meet(self, epoch: int, members: dict[str, Member]) -> None:
+    def update_members(self, epoch: int, members: dict[str, Member]) -> None:
         """Nothing to do: it is the only worker."""
 
     def ask_specs(self, client: str) -> None:
@@ -77,7 +78,7 @@ class LocalServer:
 
 
 class LocalConnection:
-    """A client's way to a server in its own process."""
+    """The connection of a client to a server in the same process."""
 
     def __init__(self, server: LocalServer) -> None:
         self.server = server
@@ -87,24 +88,24 @@ class LocalConnection:
         self.name = server.dispatcher.connect(self)
         logs.debug("client", f"connected as {self.name} to a server in this program")
 
-    # --- what the client calls ---
+    # --- called by the client ---
 
     def upload(self, result: int, array: np.ndarray, owned: bool) -> LocalInstruction:
-        """The instruction that makes a tensor of this array."""
+        """The instruction that uploads an array."""
         return Upload(result, np.asarray(array, order="C") if owned else np.array(array, order="C"))
 
     def wait_for_room(self) -> None:
-        """There always is: what is sent is done at once."""
+        """Return at once: `send` executes the batch."""
 
     def send(self, batch: list[LocalInstruction]) -> None:
-        """Execute a chunk."""
+        """Execute a batch."""
         self.sent += 1
         self.server.dispatcher.receive(self.name, self.sent, batch)
 
     def wait(self, request: int) -> Fetched:
-        """The answer to a GetData that was sent."""
+        """The reply to a GetData."""
         request, array, error, _ = self._replies.take(request)
-        # The worker's own memory: the user gets a copy.
+        # The array is in the worker's memory, so the user gets a copy.
         return Fetched(request, None if array is None else array.copy(), error)
 
     def abandon(self, request: int) -> None:
@@ -112,11 +113,12 @@ class LocalConnection:
         self._replies.abandon(request)
 
     def drop_abandoned(self) -> None:
-        """They are dropped when they come, which is at once."""
+        """Nothing to do: replies arrive before `send` returns."""
 
     def get_stats(self) -> dict[str, dict[str, Any]]:
         """Every worker's statistics, by name."""
-        return {self.server.worker.name: self.server.worker.get_stats(self.name)}
+        with deferred:
+            return {self.server.worker.name: self.server.worker.get_stats(self.name)}
 
     def get_dispatcher_stats(self) -> dict[str, Any]:
         """The dispatcher's statistics."""
@@ -125,7 +127,7 @@ class LocalConnection:
     def get_layouts(self, tensor: int) -> Layouts:
         """A tensor's placements."""
         found = self.server.dispatcher.layouts(self.name, tensor)
-        return Layouts(0, *(found or ((), [], "it is not known yet")))
+        return Layouts(0, *(found or ((), [], "not known yet")))
 
     def get_tape(self, start: int = 0, own: bool = False) -> TapeLines:
         """Lines of the tape from this number on, as far as they are kept."""
@@ -133,11 +135,12 @@ class LocalConnection:
         return TapeLines(0, *self.server.dispatcher.stream.since(start, skip))
 
     def before_fork(self) -> None:
-        """Let nothing be under way: a forked child has no thread that would end it."""
-        self.server.worker.finish()
+        """Wait for background calls: a forked child does not have their thread."""
+        with deferred:
+            self.server.worker.finish()
 
     def after_fork(self) -> bool:
-        """In a forked child: this process has its own copy of everything, and goes on with it."""
+        """In a forked child: this process has its own copy of the server, and continues with it."""
         return False
 
     def sends_repeats(self, detector: HotPathDetector) -> None:
@@ -145,29 +148,30 @@ class LocalConnection:
         if not self.server.dispatcher.modifiers and not self.server.worker.modifiers:
             self.server.worker.sends_repeats[self.name] = detector
 
-    def last(self) -> None:
-        """What is sent from now on is the last."""
+    def before_close(self) -> None:
+        """Note that no reads follow."""
         self.server.link.closing = True
 
     def close(self) -> None:
-        """Leave."""
-        logs.debug("client", f"{self.name} leaves the server in this program")
-        self.server.dispatcher.disconnect(self.name)
-        self.server.dispatcher.stream.close()
+        """Disconnect."""
+        logs.debug("client", f"{self.name} disconnects from the server in this program")
+        with deferred:
+            self.server.dispatcher.disconnect(self.name)
+            self.server.dispatcher.stream.close()
 
-    # --- what the dispatcher calls ---
+    # --- called by the dispatcher ---
 
     def ack(self, sequence: int) -> None:
-        """Every batch up to this one is done."""
+        """Nothing to do: the client does not wait for acknowledgements."""
 
     def data(self, reply: Fetched) -> None:
-        """Data that was asked for."""
+        """Receive the reply to a read."""
         self._replies.add_data(reply)
 
     def failed(self, request: int, error: str, part: Part | None = None) -> None:
-        """Data that was asked for, and cannot be had."""
+        """Receive the error of a read, or of one part of it."""
         self.data(Fetched(request, None, error, part))
 
     def refused(self, error: str) -> None:
-        """It is not served any more."""
+        """Raise the error with which the dispatcher refuses this client."""
         raise ProtocolError(error)

@@ -1,4 +1,4 @@
-"""A server and workers as processes of this program's own, which go when it goes."""
+"""A server and workers as child processes of a program, which end with it."""
 
 import os
 import shutil
@@ -12,8 +12,8 @@ from pathlib import Path
 class LocalProcesses:
     """A server and N workers on this machine.
 
-    They know the process that started them, and check four times a second whether it still runs: so they end
-    with the program, also if that is killed.
+    They check several times a second whether the process that started them still runs, so they end with it,
+    also if it is killed.
     """
 
     def __init__(
@@ -26,13 +26,14 @@ class LocalProcesses:
         shard_threshold: int | None = None,
         threads: int | None = None,
     ) -> None:
-        # A socket's path has a hundred characters at the most; that of temporary files may have more.
-        roomy = len(tempfile.gettempdir()) < 60
-        self._folder = Path(tempfile.mkdtemp(prefix="gt-", dir=None if roomy else "/tmp"))
+        # The path of a socket is limited to about a hundred characters, which that of temporary files may
+        # exceed.
+        short = len(tempfile.gettempdir()) < 60
+        self._folder = Path(tempfile.mkdtemp(prefix="gt-", dir=None if short else "/tmp"))
         self.address = f"ipc://{self._folder}/server"
         common = ["--address", self.address, "--parent", str(os.getpid())]
-        asked = threads or int(os.environ.get("OMP_NUM_THREADS") or 0)
-        each = asked or max(1, (os.cpu_count() or 1) // workers)
+        wanted = threads or int(os.environ.get("OMP_NUM_THREADS") or 0)
+        each = wanted or max(1, (os.cpu_count() or 1) // workers)
         server = [*common, "--expect-workers", str(workers), *_flags(dispatcher_modifiers)]
         server += [] if enable_sharding else ["--no-sharding"]
         server += [] if shard_threshold is None else ["--shard-threshold", str(shard_threshold)]
@@ -47,7 +48,7 @@ class LocalProcesses:
             raise
 
     def _start(self, module: str, *arguments: str) -> None:
-        # A session of their own: Ctrl-C is the program's to handle, and they go when it does.
+        # In a session of their own: Ctrl-C is sent to the program only, which ends them.
         self._processes.append(
             subprocess.Popen(
                 [sys.executable, "-m", module, *arguments], stdin=subprocess.DEVNULL, start_new_session=True
@@ -55,7 +56,7 @@ class LocalProcesses:
         )
 
     def failed(self) -> str | None:
-        """What ended too early, if anything."""
+        """A message about a process that has ended too early; None if none has."""
         for process in self._processes:
             if process.poll() is not None:
                 command = " ".join(map(str, process.args[1:3]))  # type: ignore[index] - a list
@@ -63,7 +64,7 @@ class LocalProcesses:
         return None
 
     def stop(self) -> None:
-        """End them, and wait until they have ended. Ending them again does nothing."""
+        """End the processes, and wait for that. A second call has no effect."""
         for process in self._processes:
             process.terminate()
         for process in self._processes:

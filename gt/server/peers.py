@@ -17,23 +17,23 @@ ACK_SECONDS = 0.002
 """If the last acknowledgement was longer ago than this, a batch is acknowledged at once."""
 
 
-class Postbox(Protocol):
+class MessageServer(Protocol):
     """The server, as its peers use it."""
 
     def post(self, identity: bytes, message: Any, frames: Sequence[Any] = ()) -> None:
         """Send a message to a peer."""
         ...
 
-    def turn_away(self, identity: bytes, why: str) -> None:
+    def refuse_client(self, identity: bytes, why: str) -> None:
         """Refuse a peer."""
         ...
 
 
 class Peer:
-    """A client or a worker that has sent its hello."""
+    """A client or a worker that has sent its Hello."""
 
     def __init__(
-        self, server: Postbox, identity: bytes, hello: protocol.Hello | protocol.WorkerHello
+        self, server: MessageServer, identity: bytes, hello: protocol.Hello | protocol.WorkerHello
     ) -> None:
         self._server = server
         self.identity = identity
@@ -45,7 +45,7 @@ class Peer:
         self.name = ""
         self._acked = 0.0
         self.returned: list[str] = []
-        """Segments of its shared memory that others have released, and that it has not been sent yet."""
+        """Segments of its shared memory that were released, and whose names have not been sent back yet."""
 
     def post(self, message: Any, frames: Sequence[Any] = ()) -> None:
         """Send a message, followed by the bytes of its arrays."""
@@ -55,7 +55,7 @@ class Peer:
 class ClientPeer(Peer):
     """A client; the dispatcher's link to it."""
 
-    def __init__(self, server: Postbox, identity: bytes, hello: protocol.Hello) -> None:
+    def __init__(self, server: MessageServer, identity: bytes, hello: protocol.Hello) -> None:
         super().__init__(server, identity, hello)
         self.decoder = RepeatDecoder()
         self.token = secrets.token_hex(16)
@@ -90,13 +90,13 @@ class ClientPeer(Peer):
 
     def refused(self, error: str) -> None:
         """Refuse the client, with this error."""
-        self._server.turn_away(self.identity, error)
+        self._server.refuse_client(self.identity, error)
 
 
 class WorkerPeer(Peer):
     """A worker; the dispatcher's link to it."""
 
-    def __init__(self, server: Postbox, identity: bytes, hello: protocol.WorkerHello) -> None:
+    def __init__(self, server: MessageServer, identity: bytes, hello: protocol.WorkerHello) -> None:
         super().__init__(server, identity, hello)
         self.member = None
         if hello.address:
@@ -110,12 +110,12 @@ class WorkerPeer(Peer):
         """Whether it can use the same shared memory as a client."""
         return bool(self.host) and client.host == self.host
 
-    def meet(self, epoch: int, members: dict[str, protocol.Member]) -> None:
+    def update_members(self, epoch: int, members: dict[str, protocol.Member]) -> None:
         """Send it the current workers."""
         self.post(protocol.Mesh(epoch, members))
 
     def ask_specs(self, client: str) -> None:
-        """Ask for the specs of a client's tensors."""
+        """Request the specs of a client's tensors."""
         self.post(protocol.GetSpecs(client))
 
     def send(self, sequence: int, chunk: Chunk) -> None:
@@ -133,6 +133,6 @@ class WorkerPeer(Peer):
         self.post(work, chunk.frames)
 
     def forget(self, client: str) -> None:
-        """Have it drop all tensors of a client."""
+        """Free all tensors of a client on the worker."""
         self._encoders.pop(client, None)
         self.post(protocol.ForgetClient(client))

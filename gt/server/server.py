@@ -24,8 +24,12 @@ from gt.transport.connection import configure, endpoint, readable
 TICK_SECONDS = 0.1
 """How often the server checks for dead processes and for work that waits too long."""
 
+MAX_REQUESTS = 256
+"""How many requests for statistics or layouts one client may have open."""
+
 MAX_QUEUED = 4096
-"""How many batches of one client may be queued. Our client stays far below; one that does not is refused."""
+"""How many batches of one client may be queued. gt's client stays far below; one that exceeds it is
+refused."""
 
 
 class Server:
@@ -46,7 +50,7 @@ class Server:
         self.address = address
         self._report = report
         self._owned = owned
-        """Whether a program started it for itself alone."""
+        """Whether a program started it for its own use."""
         self._expected_workers = expected_workers
         self._waiting: list[tuple[bytes, protocol.Hello]] = []
         """Clients that connected before all expected workers had joined."""
@@ -63,7 +67,7 @@ class Server:
         self._unswept: set[str] = set()
         """Prefixes of the shared memory of peers that have left, whose process may still run."""
         self._worker_names = (f"worker_{n}" for n in itertools.count())
-        self._stats: list[_StatsQuestion] = []
+        self._stats: list[_StatsRequest] = []
         self._layouts: list[tuple[ClientPeer, int, int]] = []
         """Requests for placements that have no answer yet: peer, request and tensor."""
         self._requests = itertools.count()
@@ -71,20 +75,21 @@ class Server:
         self._socket = self._context.socket(zmq.ROUTER)
         configure(self._socket)
         self._socket.router_mandatory = True
-        # A peer that does not read its messages is disconnected; ours never have this many in flight.
+        # A peer that does not read its messages is dropped; gt's clients and workers never have this many in
+        # flight.
         self._socket.sndhwm = 10_000
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         try:
             self._socket.bind(endpoint(address))
         except zmq.ZMQError as error:
             self.close()
-            reason = "something else listens there" if error.errno == errno.EADDRINUSE else str(error)
+            reason = "the address is in use" if error.errno == errno.EADDRINUSE else str(error)
             raise ConnectionLost(f"cannot listen on {address}: {reason}") from None
 
     # --- the loop ---
 
     def run(self, alive: Callable[[], bool] = lambda: True) -> None:
-        """Serve until interrupted, or until `alive` says no."""
+        """Serve until interrupted, or until `alive` returns False."""
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
@@ -103,7 +108,7 @@ class Server:
             if time.monotonic() > next_tick:
                 next_tick = time.monotonic() + TICK_SECONDS
                 if not alive():
-                    # The program that started it has ended; the messages it sent belong on the tape.
+                    # The program that started it has ended; the tape must have the messages that it sent.
                     self._read(MAX_QUEUED)
                     return
                 self._detect_dead_processes()
@@ -130,7 +135,7 @@ class Server:
         except zmq.ZMQError:
             pass
 
-    def turn_away(self, identity: bytes, why: str) -> None:
+    def refuse_client(self, identity: bytes, why: str) -> None:
         """Refuse a peer whose instructions turned out to be invalid."""
         self._report(f"refused a client: {why}")
         self._refuse(identity, why)
@@ -148,8 +153,8 @@ class Server:
     def _receive(self, identity: bytes, parts: list[zmq.Frame]) -> None:
         peer = self._peers.get(identity)
         if peer is None and parts:
-            # The system reuses the descriptors of closed connections. Events of earlier connections are read
-            # first, so that their end is never taken for the end of this one.
+            # The system reuses the descriptors of closed connections. The events of earlier connections are
+            # handled first, so that their end is not taken for the end of this one.
             self._handle_disconnects()
             fd = _connection(parts[0])
             if fd not in self._open:
@@ -166,7 +171,7 @@ class Server:
             elif isinstance(peer, WorkerPeer):
                 self._from_worker(peer, message, parts[1:])
             else:
-                raise ProtocolError("it does not know this peer: was the server restarted?")
+                raise ProtocolError("this peer is unknown: was the server restarted?")
         except (msgspec.DecodeError, ProtocolError, UnicodeDecodeError) as error:
             if identity not in self._refused:
                 self._report(f"refused {peer.name if peer is not None else 'an unknown peer'}: {error}")
@@ -179,7 +184,7 @@ class Server:
                 self._refuse(identity, why)
 
     def _refuse(self, identity: bytes, why: str) -> None:
-        """Send a peer the reason why it is not served any more, and drop it."""
+        """Send a peer the reason why it is refused, and drop it."""
         self._refused[identity] = None
         if len(self._refused) > 1000:
             del self._refused[next(iter(self._refused))]
@@ -189,10 +194,10 @@ class Server:
     def _greet(self, identity: bytes, hello: protocol.Hello | protocol.WorkerHello) -> None:
         if hello.version != protocol.VERSION:
             raise ProtocolError(
-                f"it speaks protocol version {protocol.VERSION}, and this peer speaks {hello.version}: "
+                f"the server has protocol version {protocol.VERSION}, but this peer has {hello.version}: "
                 "install the same release of tapestry on both sides"
             )
-        if identity in self._peers:
+        if identity in self._peers or any(early == identity for early, _ in self._waiting):
             raise ProtocolError("a second hello")
         if isinstance(hello, protocol.Hello):
             if len(self.dispatcher.workers) < self._expected_workers:
@@ -208,7 +213,7 @@ class Server:
             return
         name = hello.name or next(n for n in self._worker_names if n not in self.dispatcher.workers)
         if name in self.dispatcher.workers:
-            raise ProtocolError(f"there is a worker called {name} already")
+            raise ProtocolError(f"a worker called {name} is connected already")
         worker = WorkerPeer(self, identity, hello)
         worker.name = name
         self._peers[identity] = worker
@@ -228,25 +233,27 @@ class Server:
                     raise ProtocolError(f"a batch of {len(instructions)} instructions")
                 session = self.dispatcher.sessions[peer.name]
                 if len(session.queue) + len(session.unplaced) > MAX_QUEUED:
-                    raise ProtocolError("it sends without waiting for acknowledgements")
+                    raise ProtocolError("the client sends without waiting for acknowledgements")
                 for worker in self.dispatcher.workers.values() if returned else ():
                     if isinstance(worker, WorkerPeer) and worker.memory:
                         worker.returned += [name for name in returned if name.startswith(worker.memory)]
                 self.dispatcher.receive(peer.name, sequence, peer.decoder.decode(instructions), frames)
             case protocol.FollowLog(path):
                 if not self._owned:
-                    raise ProtocolError("only a program's own server takes its log from it")
+                    raise ProtocolError("only the program that started a server may set its log")
                 os.environ["GT_INSTRUCTION_LOG"] = path or ""
             case protocol.GetLayout(request, tensor):
+                self._check_requests(peer)
                 self._layouts.append((peer, request, tensor))
                 self._answer_layouts()
             case protocol.GetTape(request, start, own):
                 found = self.dispatcher.stream.since(start, skip="" if own else f"CLIENT {peer.name}")
                 peer.post(protocol.TapeLines(request, *found))
             case protocol.GetStats(request):
-                self._stats.append(_StatsQuestion(peer, request))
+                self._check_requests(peer)
+                self._stats.append(_StatsRequest(peer, request))
             case protocol.Bye():
-                self._departures.said_goodbye(peer.identity)
+                self._departures.add_leaving(peer.identity)
             case _:
                 raise ProtocolError(f"a client sent a {type(message).__name__}")
 
@@ -267,11 +274,11 @@ class Server:
                 self.dispatcher.done(sequence, seconds, failed, replies, marks, injected)
             case protocol.Specs(client, tensors, failures):
                 self.dispatcher.specs(client, tensors, failures)
-            case protocol.WorkerStats(request, stats):
-                for question in self._stats:
-                    question.answer(peer.name, request, stats)
+            case protocol.WorkerStats(number, stats):
+                for request in self._stats:
+                    request.answer(peer.name, number, stats)
             case protocol.Bye():
-                self._drop(peer.identity, "it said goodbye")
+                self._drop(peer.identity, "it disconnected")
             case _:
                 raise ProtocolError(f"a worker sent a {type(message).__name__}")
 
@@ -292,7 +299,7 @@ class Server:
                 self._report("a connection ended without a hello: not a gt client or worker")
 
     def _detect_dead_processes(self) -> None:
-        """Detect the end of a process whose connection is kept open by a child process."""
+        """Drop processes that have ended although a child process keeps their connection open."""
         dead = {
             peer.identity for peer in self._peers.values() if peer.local and not shared_memory.alive(peer.pid)
         }
@@ -308,8 +315,8 @@ class Server:
         for identity in self._departures.leaving():
             peer = self._peers.get(identity)
             if peer is None or not self.dispatcher.unfinished(peer.name):
-                self._drop(identity, "it said goodbye")
-                self.post(identity, protocol.Farewell())
+                self._drop(identity, "it disconnected")
+                self.post(identity, protocol.ByeAck())
 
     def _drop(self, identity: bytes, why: str) -> None:
         self._departures.forget(identity)
@@ -318,7 +325,7 @@ class Server:
         if peer is None:
             return
         (self._report if isinstance(peer, WorkerPeer) else logs.verbose)(f"{peer.name} left: {why}")
-        self._stats = [question for question in self._stats if question.peer is not peer]
+        self._stats = [request for request in self._stats if request.peer is not peer]
         if isinstance(peer, ClientPeer):
             self.dispatcher.disconnect(peer.name)
         else:
@@ -332,7 +339,13 @@ class Server:
             if isinstance(peer, ClientPeer):
                 peer.send_direct_addresses(self.dispatcher.workers.values())
 
-    # --- questions that may have to wait ---
+    # --- requests that may have to wait ---
+
+    def _check_requests(self, peer: ClientPeer) -> None:
+        """Raise ProtocolError if a client has too many open requests."""
+        stats = sum(request.peer is peer for request in self._stats)
+        if stats + sum(one[0] is peer for one in self._layouts) >= MAX_REQUESTS:
+            raise ProtocolError(f"more than {MAX_REQUESTS} open requests")
 
     def _answer_layouts(self) -> None:
         waiting, self._layouts = self._layouts, []
@@ -348,38 +361,38 @@ class Server:
     def _answer_stats(self) -> None:
         """Answer the requests for statistics that can be answered now."""
         waiting, self._stats = self._stats, []
-        for question in waiting:
+        for request in waiting:
             try:
-                answered = self._answer(question)
-            except Exception as error:  # noqa: BLE001 - one client's question must not stop the others' server
+                answered = self._answer(request)
+            except Exception as error:  # noqa: BLE001 - one client's request must not stop the others' server
                 answered = True
-                why = f"statistics could not be given: {type(error).__name__}: {error}"
-                self._report(f"{question.peer.name}: {why}")
-                question.peer.post(protocol.Stats(question.request, question.answers, {"error": why}))
+                why = f"statistics are not available: {type(error).__name__}: {error}"
+                self._report(f"{request.peer.name}: {why}")
+                request.peer.post(protocol.Stats(request.number, request.answers, {"error": why}))
             if not answered:
-                self._stats.append(question)
+                self._stats.append(request)
 
-    def _answer(self, question: "_StatsQuestion") -> bool:
-        """Ask the workers once the client's earlier instructions are sent, and answer when all have answered.
+    def _answer(self, request: "_StatsRequest") -> bool:
+        """Request statistics once the client's earlier instructions are sent; reply when all have arrived.
 
         Returns whether the request is done.
         """
-        peer, workers = question.peer, self.dispatcher.workers
+        peer, workers = request.peer, self.dispatcher.workers
         if self._peers.get(peer.identity) is not peer:
             return True  # it has left
         session = self.dispatcher.sessions[peer.name]
         waits = not session.idle and (session.share is not None or session.sharding is not None)
-        if question.asked is None and not (waits and workers):
-            question.asked = next(self._requests)
-            question.workers = set(workers)
+        if request.worker_request is None and not (waits and workers):
+            request.worker_request = next(self._requests)
+            request.workers = set(workers)
             for worker in workers.values():
                 assert isinstance(worker, WorkerPeer)
-                worker.post(protocol.GetWorkerStats(question.asked, peer.name))
-        missing = (question.workers & workers.keys()) - question.answers.keys()
-        if question.asked is None or missing:
+                worker.post(protocol.GetWorkerStats(request.worker_request, peer.name))
+        missing = (request.workers & workers.keys()) - request.answers.keys()
+        if request.worker_request is None or missing:
             return False
         stats = self.dispatcher.get_stats(peer.name)
-        peer.post(protocol.Stats(question.request, question.answers, stats))
+        peer.post(protocol.Stats(request.number, request.answers, stats))
         return True
 
 
@@ -392,7 +405,7 @@ def _connection(frame: zmq.Frame) -> int:
 
 
 class _Reply:
-    """A Data message that is passed on, and the bytes behind it."""
+    """A Data message that is forwarded, and the bytes behind it."""
 
     def __init__(self, message: protocol.Data, frame: Any) -> None:
         self.message = message
@@ -405,17 +418,18 @@ class _Reply:
         return iter((self.message, self.frame))
 
 
-class _StatsQuestion:
+class _StatsRequest:
     """A client's request for statistics, until it is answered."""
 
-    def __init__(self, peer: ClientPeer, request: int) -> None:
+    def __init__(self, peer: ClientPeer, number: int) -> None:
         self.peer = peer
-        self.request = request
-        self.asked: int | None = None
+        self.number = number
+        self.worker_request: int | None = None
+        """The number of the requests that were sent to the workers for it; None before that."""
         self.workers: set[str] = set()
         self.answers: dict[str, dict[str, Any]] = {}
 
-    def answer(self, worker: str, request: int, stats: dict[str, Any]) -> None:
+    def answer(self, worker: str, number: int, stats: dict[str, Any]) -> None:
         """Add a worker's answer."""
-        if request == self.asked:
+        if number == self.worker_request:
             self.answers[worker] = stats

@@ -1,5 +1,5 @@
-"""The instruction stream: what client, dispatcher and worker share.
+"""The instruction stream, which client, dispatcher and worker share.
 
 Instructions and their layouts, stream modifiers, descriptions for the log, and repeats (detected sequences
-that are sent as references). Imports `gt.ops` and nothing above it.
+that are sent as references). Imports `gt.ops`.
 """

@@ -1,16 +1,16 @@
 """Instructions as text, for the tape and the debug output."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gt import logs
-from gt.stream.instruction_table import TABLE, WITH_DATA, Words
-from gt.stream.instructions import Injected, LocalInstruction
+from gt.stream.instruction_table import INSTRUCTION_TABLE, WITH_DATA, Words
+from gt.stream.instructions import Injected, LocalInstruction, Op
 from gt.stream.repeats import COMPOUND, flat
 from gt.stream.tape_entries import Described, LayoutEvent, RepeatedLayoutEvents
 
 MAX_INJECTED = 10_000
-"""How many injected instructions of a chunk are described; of more, only their number is."""
+"""How many injected instructions of a chunk are described; of further ones, only the number is logged."""
 
 MAX_TEXT = 1000
 """How many characters each field of an injected instruction's description has at most."""
@@ -29,7 +29,7 @@ def without_data(instructions: Sequence[LocalInstruction]) -> "Sequence[LocalIns
 
 
 def _without_data(instruction: LocalInstruction) -> Any:
-    replace = TABLE[type(instruction)].without_data
+    replace = INSTRUCTION_TABLE[type(instruction)].without_data
     return instruction if replace is None else replace(instruction)
 
 
@@ -52,30 +52,41 @@ def _short(text: str) -> str:
 
 def tensor_of(instruction: Shown) -> int:
     """The tensor that an entry is about: the first one it makes, or else reads; -1 if there is none."""
-    row = TABLE[type(instruction)]
+    row = INSTRUCTION_TABLE[type(instruction)]
     return next(iter(row.makes(instruction) or row.reads(instruction)), -1)
 
 
 def describe(instruction: Shown, prefix: str) -> Words:
     """The name of an entry on the tape, the tensor it is about, and its other details."""
-    return TABLE[type(instruction)].describe(instruction, prefix)
+    return INSTRUCTION_TABLE[type(instruction)].describe(instruction, prefix)
 
 
 def size_of(instruction: Shown) -> int:
     """The size of an entry in bytes: of its data if it has some, else of its encoding; 0 if it is not
     sent."""
-    return TABLE[type(instruction)].size(instruction)
+    return INSTRUCTION_TABLE[type(instruction)].size(instruction)
 
 
-def as_text(instruction: LocalInstruction) -> str:
-    """One instruction as a line: `BinaryOp result=2 op=add left=0 right=1`."""
-    return " ".join(part for part in describe(_without_data(instruction), "") if part)
+def as_text(instruction: LocalInstruction, sites: Mapping[int, str] = {}) -> str:
+    """One instruction as a line: `BinaryOp result=2 op=add left=0 right=1 at=train.py:12`."""
+    words = (*describe(_without_data(instruction), ""), site_of(instruction, sites))
+    return " ".join(part for part in words if part)
 
 
-def debug(layer: str, instructions: Sequence[LocalInstruction], prefix: str = "") -> None:
+def site_of(instruction: Shown, sites: Mapping[int, str]) -> str:
+    """The text of an op's site: its module and line; empty for other entries, or if the site is unknown."""
+    return sites.get(instruction.site, "") if type(instruction) is Op else ""
+
+
+def debug(
+    layer: str,
+    instructions: Sequence[LocalInstruction],
+    prefix: str = "",
+    sites: Mapping[int, str] = {},
+) -> None:
     """Log a layer's instructions, if GT_DEBUG_<LAYER> is set.
 
     Called once a batch: looking up an environment variable costs more than executing a small op.
     """
     if logs.wants(layer):  # expanding repeats takes time
-        logs.debug_all(layer, (prefix + as_text(instruction) for instruction in flat(instructions)))
+        logs.debug_all(layer, (prefix + as_text(instruction, sites) for instruction in flat(instructions)))

@@ -14,7 +14,8 @@ from gt.stream.instruction_table import IN_SEQUENCE
 from gt.stream.instructions import Boundary, LocalInstruction, Op, WorkerHotPathEnd, WorkerHotPathStart
 from gt.stream.ngram_filter import NGramFilter
 from gt.stream.prediction import MIN_BULK_INSTRUCTIONS, Prediction
-from gt.stream.sequences import LITTLE, LONGEST, HotSequence, Step, alike
+from gt.stream.repeats import Repeat
+from gt.stream.sequences import MAX_SEQUENCE_OPS, TINY_PERIOD, HotSequence, Step, alike
 from gt.stream.tokens import (
     MIN_UNROLLED_OPS,
     POSITIONS,
@@ -47,11 +48,11 @@ class HotPathDetector:
     """Injects `WorkerHotPathStart` and `WorkerHotPathEnd` around one client's repeated sequences.
 
     It never holds an instruction back. A start is a prediction: the code that uses the markers
-    (RepeatBuilder) holds the instructions until the end marker, which says whether the sequence was complete.
+    (RepeatBuilder) holds the instructions until the end marker, which has whether the sequence was complete.
     """
 
     def __init__(
-        self, enabled: bool = True, shortest: int = MIN_SEQUENCE_OPS, longest: int = LONGEST
+        self, enabled: bool = True, shortest: int = MIN_SEQUENCE_OPS, longest: int = MAX_SEQUENCE_OPS
     ) -> None:
         self.enabled = enabled
         self.sequences: dict[str, HotSequence] = {}
@@ -71,8 +72,9 @@ class HotPathDetector:
         self._region = -1
         """The index in the history of the last open Boundary; -1 if there is none."""
         self._ngram_filter = NGramFilter(MIN_UNROLLED_OPS)
-        self._unlearnt: list[Op | None] = []
-        """Ops after the end of the history that the n-gram filter found to be new; not yet tokens."""
+        self._unlearned: list[Op | None] = []
+        """Ops after the end of the history that the n-gram filter found to be new; not yet converted to
+        tokens."""
         # Used while one is predicted:
         self._current: Prediction | None = None
         self._skip = 0
@@ -117,15 +119,12 @@ class HotPathDetector:
         return {id: one.hits for id, one in self.sequences.items() if one.hits}
 
     def patterns(self) -> set[int]:
-        """A hash of each distinct run of ops between two instructions that end one, such as a read.
-
-        Ops of predicted sequences are not included.
-        """
-        names = [token and token[0] for token in self._history] + [cmd and cmd.op for cmd in self._unlearnt]
+        """A hash of each distinct run of unpredicted ops between two instructions that end one."""
+        names = [token and token[0] for token in self._history] + [cmd and cmd.op for cmd in self._unlearned]
         return self._patterns | run_hashes(names)
 
     def feed(self, instructions: Sequence[LocalInstruction]) -> list[LocalInstruction]:
-        """The instructions with markers among them; `marked` and `completed` say where and which."""
+        """The instructions with markers among them; sets `marked` and `completed`."""
         if not self.enabled:
             return list(instructions)
         out: list[Any] = []
@@ -134,7 +133,7 @@ class HotPathDetector:
         while place < len(instructions):
             current = self._current
             if current is None:
-                taken = self._pass_over(instructions, place)
+                taken = self._skip_new(instructions, place)
             else:
                 taken = current.take(instructions, place)
             if taken:
@@ -143,7 +142,7 @@ class HotPathDetector:
                 if current is not None and not current.left:
                     self._complete(current, out)
             else:
-                place = self._each(instructions, place, out)
+                place = self._process_each(instructions, place, out)
         self._total += len(instructions)
         if self.marked or self._inside >= 0 or self._after:
             self._count_hot(out)
@@ -170,43 +169,42 @@ class HotPathDetector:
                 self._hot += self._inside if mark.complete else 0
                 self._inside, self._after = -1, mark.complete
 
-    def _pass_over(self, instructions: Sequence[LocalInstruction], place: int) -> int:
-        """How many instructions from this index on are certain to repeat nothing; they are learnt later.
+    def _skip_new(self, instructions: Sequence[LocalInstruction], place: int) -> int:
+        """How many instructions from this index on cannot be part of a repetition, by op names.
 
-        It checks many at a time, by op names. 0 if one of them may begin a sequence, or if there are too few
-        to be worth it: `_each` then handles them one by one.
+        They become history later. 0 if one may begin a sequence, or if there are too few to be worth it.
         """
         rest: Sequence[Any] = instructions[place : place + _SCAN_INSTRUCTIONS]
         if next((one.op for one in rest if type(one) is Op), None) in self._starts:
             return 0
         if not IN_SEQUENCE.issuperset(map(type, rest)):
             rest = [*itertools.takewhile(lambda one: type(one) in IN_SEQUENCE, rest)]
-        # After ops that were passed over, even one is worth it: to learn it means to learn all of them.
-        if len(rest) < (1 if self._unlearnt else MIN_BULK_INSTRUCTIONS) or self._skip or self._region >= 0:
+        # After ops that were skipped, also a single one: adding it to the history adds all of them.
+        if len(rest) < (1 if self._unlearned else MIN_BULK_INSTRUCTIONS) or self._skip or self._region >= 0:
             return 0
         ops = [one for one in rest if type(one) is Op]
         names = [op.op for op in ops]
         if not self._starts.keys().isdisjoint(names):
             return 0
-        if not self._unlearnt:
+        if not self._unlearned:
             self._ngram_filter.add([token and token[0] for token in self._history[self._ngram_filter.seen :]])
         if not self._ngram_filter.add(names, new=True):
             return 0
-        self._unlearnt += ops
-        if len(self._history) + len(self._unlearnt) > 8 * self._longest:
+        self._unlearned += ops
+        if len(self._history) + len(self._unlearned) > 8 * self._longest:
             self._start_over()
         return len(rest)
 
     def _catch_up(self) -> None:
-        """Add the ops that were passed over to the history."""
-        unlearnt, self._unlearnt = self._unlearnt, []
-        for cmd in unlearnt:
+        """Add the ops that were skipped to the history."""
+        unlearned, self._unlearned = self._unlearned, []
+        for cmd in unlearned:
             if cmd is None:
                 self._push(None)
             else:
                 self._learn(cmd)
 
-    def _each(self, instructions: Sequence[LocalInstruction], place: int, out: list[Any]) -> int:
+    def _process_each(self, instructions: Sequence[LocalInstruction], place: int, out: list[Any]) -> int:
         """Handle instructions one by one until a sequence begins or ends; returns the next index."""
         append, mentioned = out.append, self._mentioned
         current = self._current
@@ -252,6 +250,13 @@ class HotPathDetector:
                 return place
         return place
 
+    def count(self, repeat: Repeat) -> None:
+        """Count a repeat that the client issued as such, before it is fed."""
+        known = self.sequences.get(repeat.sequence.id) or HotSequence(repeat.sequence.steps)
+        self.sequences.setdefault(known.id, known).hits += 1
+        self._total += repeat.size - 1
+        self._hot += repeat.size
+
     def _complete(self, prediction: Prediction, out: list[Any]) -> None:
         """End a sequence of which all ops have occurred."""
         self.marked.append(len(out))
@@ -263,8 +268,7 @@ class HotPathDetector:
 
     @property
     def expected(self) -> tuple[int, HotSequence | None]:
-        """How many ops of the predicted sequence are still to come, and the sequence; (0, None) if none
-        is."""
+        """How many ops of the predicted sequence are to come, and the sequence; (0, None) if none is."""
         current = self._current  # read once: another thread may call `feed` meanwhile
         left = 0 if current is None else current.left
         return (left, current.sequence) if current is not None and left else (0, None)
@@ -294,18 +298,14 @@ class HotPathDetector:
     def _missed(
         self, prediction: Prediction, cmd: Op, refs: tuple[int, ...], out: list[Any]
     ) -> Prediction | None:
-        """Switch to another sequence with the same beginning that continues with this op, or end."""
+        """Switch to another sequence with the same beginning that continues with this op, or give up."""
         current, place = prediction.sequence, len(prediction.ops)
         for other in self._starts[current.steps[0].op]:
             if len(other.steps) > place:
                 step = other.steps[place]
-                if (
-                    cmd.op == step.op
-                    and refs == step.inputs
-                    and alike(cmd.attrs, step.attrs)
-                    and prediction.could_be(other)
-                ):
-                    prediction.turn_to(other)
+                same = cmd.op == step.op and refs == step.inputs and alike(cmd.attrs, step.attrs)
+                if same and prediction.could_be(other):
+                    prediction.switch_to(other)
                     return prediction
         if self._end(out):
             return None
@@ -315,12 +315,12 @@ class HotPathDetector:
         return None
 
     def _end(self, out: list[Any]) -> bool:
-        """End a prediction that was wrong. True if the ops so far are a shorter known sequence."""
+        """End a wrong prediction. Returns True if the ops so far are a shorter known sequence."""
         prediction = self._current
         assert prediction is not None
         for other in self._starts[prediction.sequence.steps[0].op]:
             if len(other) == len(prediction.ops) and prediction.could_be(other):
-                prediction.turn_to(other)
+                prediction.switch_to(other)
                 self._complete(prediction, out)
                 return True
         self._give_up(prediction, out)
@@ -342,11 +342,11 @@ class HotPathDetector:
             self._add_sequence(steps_of(tokens[place:] + tokens[:place]))
 
     def _break(self) -> None:
-        """Let no sequence extend beyond this point."""
+        """Add a break: no sequence extends beyond this point."""
         self._skip = 0
-        if self._unlearnt:
-            if self._unlearnt[-1] is not None:
-                self._unlearnt.append(None)
+        if self._unlearned:
+            if self._unlearned[-1] is not None:
+                self._unlearned.append(None)
                 self._ngram_filter.add([None])
         elif self._history and self._history[-1] is not None:
             self._push(None)
@@ -364,7 +364,7 @@ class HotPathDetector:
 
     def _learn(self, cmd: Op) -> None:
         """Add an op to the history, as a token."""
-        if self._unlearnt:
+        if self._unlearned:
             self._catch_up()
         mentioned = self._mentioned
         now = here = len(self._history) * POSITIONS
@@ -385,7 +385,7 @@ class HotPathDetector:
         period = self._period
         if period and same_token(history[now - period], token):
             self._run += 1
-            enough = TINY_LOOP_OPS if period < LITTLE else MIN_UNROLLED_OPS
+            enough = TINY_LOOP_OPS if period < TINY_PERIOD else MIN_UNROLLED_OPS
             if self._run >= period and self._run >= enough:
                 self._commit(period * -(-enough // period))
         else:
@@ -401,7 +401,7 @@ class HotPathDetector:
         if len(self._patterns) < _MAX_PATTERNS:
             self._patterns = self.patterns()
         self._history.clear()
-        self._unlearnt.clear()
+        self._unlearned.clear()
         self._ngram_filter = NGramFilter(MIN_UNROLLED_OPS)
         self._mentioned.clear()
         self._last_index.clear()

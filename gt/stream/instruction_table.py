@@ -1,6 +1,6 @@
 """The instruction table: one row for each type of instruction, and for each other kind of tape entry.
 
-A row says who may issue an instruction, which tensors it reads, makes and frees, where it may occur, and how
+A row has who may issue an instruction, which tensors it reads, makes and frees, where it may occur, and how
 the tape shows it. Clients, the dispatcher and workers read the table; a client's batch is checked against it
 once, when the dispatcher receives it, in every mode.
 
@@ -8,8 +8,8 @@ To add a type of instruction: its struct in `instructions.py`, its row here, and
 `gt/worker/executors.py`. An instruction that reads and makes no tensor goes to every worker of a client; one
 that does needs a handler in `gt/dispatcher/sharding/modifier.py` to be used with several workers.
 
-The loops that see every op (`Dispatcher`, `Worker`, the detector) test for Op and FreeTensor themselves, for
-speed, and use the table for the rest.
+For speed, the loops over all instructions (`Dispatcher`, `Worker`, the detector) handle Op and FreeTensor
+themselves, and use the table for the rest.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ class Row(NamedTuple):
 
     type: type
     origins: frozenset[str]
-    """Who may issue it: a client, the dispatcher, a worker. Empty if it exists only on the wire or tape."""
+    """The layers that may issue it; empty if it exists only on the wire or on the tape."""
     describe: Callable[[Any, str], Words]
     """Its text for the tape; the second argument is the prefix of tensor ids: empty, or `CLIENT_`."""
     reads: Callable[[Any], Sequence[int]] = _no_tensors
@@ -86,7 +86,7 @@ class Row(NamedTuple):
     """Its size on the tape, in bytes."""
 
 
-TABLE: dict[type, Row] = {}
+INSTRUCTION_TABLE: dict[type, Row] = {}
 IN_SEQUENCE: set[type] = set()
 """The types of instructions that may occur inside a repeated sequence."""
 OVERLAPPING: set[type] = set()
@@ -95,12 +95,12 @@ WITH_DATA: set[type] = set()
 """The types of instructions that hold a tensor's data."""
 _ISSUED_BY: dict[str, set[type]] = {CLIENT: set(), DISPATCHER: set(), WORKER: set()}
 _ALWAYS_ALLOWED: set[type] = set()
-"""What a client may send without further checks."""
+"""The types of instructions that a client may send without further checks."""
 
 
 def register(row: Row) -> None:
     """Add a row, or replace that of the same type."""
-    TABLE[row.type] = row
+    INSTRUCTION_TABLE[row.type] = row
     for origin, types in _ISSUED_BY.items():
         _set(types, row.type, origin in row.origins)
     _set(_ALWAYS_ALLOWED, row.type, CLIENT in row.origins and row.refuse is None)
@@ -111,7 +111,7 @@ def register(row: Row) -> None:
 
 def unregister(kind: type) -> None:
     """Remove the row of a type. Raises KeyError if there is none."""
-    del TABLE[kind]
+    del INSTRUCTION_TABLE[kind]
     for types in (*_ISSUED_BY.values(), _ALWAYS_ALLOWED, IN_SEQUENCE, OVERLAPPING, WITH_DATA):
         types.discard(kind)
 
@@ -198,7 +198,7 @@ def _kept(repeat: Repeat) -> Sequence[int]:
 
 
 def _refuse_part(one: CreateTensor | GetData) -> str | None:
-    return None if one.part is None else "with a part of a tensor, which only the dispatcher may name"
+    return None if one.part is None else "with a part of a tensor, which only the dispatcher may do"
 
 
 def _upload_without_data(one: Upload) -> Described:
@@ -254,7 +254,7 @@ for _row in (
     Row(
         Site,
         _BOTH,
-        lambda i, p: ("Site", f"site={i.number}", f"at={i.where}"),
+        lambda i, p: ("Site", f"site={i.number}", i.fields),
         in_sequence=True,
         overlaps=True,
     ),
@@ -313,7 +313,7 @@ def check_from_client(instructions: Sequence[Any]) -> None:
         if kind in _ALWAYS_ALLOWED:
             continue
         check_issued(instruction, CLIENT)
-        refuse = TABLE[kind].refuse
+        refuse = INSTRUCTION_TABLE[kind].refuse
         why = refuse(instruction) if refuse is not None else None
         if why is not None:
             raise ProtocolError(f"a client may not issue {kind.__name__} {why}")
@@ -324,13 +324,13 @@ def check_issued(instruction: Any, origin: str) -> None:
     kind = type(instruction)
     if kind in _ISSUED_BY[origin]:
         return
-    if kind not in TABLE:
-        raise ProtocolError(f"{instruction!r:.200} is a {kind.__name__}, and not an instruction")
-    issuers = " or a ".join(sorted(TABLE[kind].origins)) or "connection"
-    raise ProtocolError(f"a {origin} may not issue {kind.__name__}: only a {issuers} may")
+    if kind not in INSTRUCTION_TABLE:
+        raise ProtocolError(f"{instruction!r:.200} is a {kind.__name__}, not an instruction")
+    issuers = " or a ".join(sorted(INSTRUCTION_TABLE[kind].origins)) or "connection"
+    raise ProtocolError(f"a {origin} may not issue {kind.__name__}, only a {issuers} may")
 
 
 def made_by(instruction: Any) -> Sequence[int]:
-    """The tensors that an instruction makes; none for something that is not an instruction."""
-    row = TABLE.get(type(instruction))
+    """The tensors that an instruction makes; none for objects that are not instructions."""
+    row = INSTRUCTION_TABLE.get(type(instruction))
     return () if row is None else row.makes(instruction)

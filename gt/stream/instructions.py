@@ -15,10 +15,10 @@ from gt.ops.dtypes import ITEMSIZE
 from gt.stream.layouts import Placement, Replicated, Sharded
 
 MAX_RANK = 64
-"""How many dimensions an array may have."""
+"""The largest rank of an array."""
 
 MAX_ARRAY = 1 << 36
-"""How many bytes an array may have."""
+"""The largest size of an array in bytes."""
 
 Scalar = None | bool | int | float | str
 Attribute = Scalar | list[Scalar | list[Scalar | list[Scalar | list[Scalar]]]]
@@ -36,8 +36,8 @@ class ArrayData(msgspec.Struct, frozen=True, array_like=True):
     """If not empty: the name of the shared memory that has the bytes."""
 
     @property
-    def sound(self) -> bool:
-        """Whether an array can have this shape and dtype."""
+    def is_valid(self) -> bool:
+        """Whether the shape and dtype are valid."""
         if self.dtype not in ITEMSIZE or len(self.shape) > MAX_RANK:
             return False
         if not all(0 <= size <= MAX_ARRAY for size in self.shape):
@@ -47,7 +47,7 @@ class ArrayData(msgspec.Struct, frozen=True, array_like=True):
     @property
     def nbytes(self) -> int:
         """How many bytes the array has."""
-        return math.prod(self.shape) * ITEMSIZE[self.dtype] if self.sound else 0
+        return math.prod(self.shape) * ITEMSIZE[self.dtype] if self.is_valid else 0
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {list(self.shape)}, {self.nbytes} bytes>"
@@ -61,7 +61,7 @@ class Op(msgspec.Struct, frozen=True, tag=1, array_like=True, gc=False):
     inputs: tuple[int, ...]
     attrs: dict[str, Attribute] | None
     site: int
-    """The line of the user's code that asked for it, by number: see Site."""
+    """The number of its site: the line and the module of the user's program that issued it."""
 
 
 class CreateTensor(msgspec.Struct, frozen=True, tag=2, array_like=True, gc=False):
@@ -83,7 +83,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def place(self) -> tuple[slice, ...]:
-        """Where it is in the whole."""
+        """Its slices in the whole tensor."""
         return tuple(slice(a, a + n) for a, n in zip(self.start, self.shape, strict=True))
 
 
@@ -97,10 +97,31 @@ class GetData(msgspec.Struct, frozen=True, tag=3, array_like=True, gc=False):
 
 
 class Site(msgspec.Struct, frozen=True, tag=4, array_like=True, gc=False):
-    """Define the number of a line of the user's code."""
+    """The definition of a site: a place in the user's program that ops refer to by number."""
 
     number: int
     where: str
+    """The line of the user's code, as `FILE:LINE`; empty if it is not known."""
+    module: str = ""
+    """The path of the `torch.nn.Module` that ran (`model.layers.0.self_attn.q_proj`), or `AdamW.step`."""
+    phase: str = ""
+    """Empty in a forward pass; else `backward`, or `recompute` if a backward pass runs a module again."""
+
+    @property
+    def fields(self) -> str:
+        """Its text on the tape. The line is last, because the name of a file may have spaces."""
+        module = f"module={self.module} " if self.module else ""
+        phase = f"phase={self.phase} " if self.phase else ""
+        return f"{module}{phase}at={self.where}" if self.where else f"{module}{phase}".rstrip()
+
+    @property
+    def text(self) -> str:
+        """Its text in an error."""
+        prefixes = {"": "", "backward": "the backward pass of ", "recompute": "the recomputation of "}
+        where = self.where or "an unknown line"
+        if self.module:
+            return f"{where} in {prefixes.get(self.phase, '')}{self.module}"
+        return f"{where} in the backward pass" if self.phase else where
 
 
 class Lost(msgspec.Struct, frozen=True, tag=5, array_like=True, gc=False):
@@ -118,7 +139,7 @@ class Signal(msgspec.Struct, frozen=True, tag=6, array_like=True, gc=False):
     """The name of the signal."""
     layout: Replicated | Sharded
     workers: tuple[int, ...] = ()
-    """Over which workers, by number; none for all."""
+    """The numbers of the workers; empty for all."""
 
 
 class ShardOp(msgspec.Struct, frozen=True, tag=7, array_like=True, gc=False):
@@ -136,11 +157,11 @@ class Exchange(msgspec.Struct, frozen=True, tag=8, array_like=True, gc=False):
     """`TENSOR[result] := TENSOR[tensor]`, with another placement: workers send each other its parts.
 
     Every worker of both meshes gets the same instruction, in the same order among all exchanges, and computes
-    by itself what to send and what to wait for. One whose input failed sends the error to those that wait.
+    by itself what to send and what to receive. A worker whose input failed sends the error instead.
     """
 
     kind: str
-    """Its name on the tape: one of KINDS."""
+    """Its name on the tape: one of EXCHANGE_KINDS."""
     number: int
     tensor: int
     result: int
@@ -152,7 +173,7 @@ class Exchange(msgspec.Struct, frozen=True, tag=8, array_like=True, gc=False):
     """The epoch in which the names of workers are valid."""
 
 
-KINDS = ("AllGather", "ReduceScatter", "AllReduce", "AllToAll", "Move", "Reduce")
+EXCHANGE_KINDS = ("AllGather", "ReduceScatter", "AllReduce", "AllToAll", "Move", "Reduce")
 """The kinds of exchange: parts to all; terms to parts; terms to all; parts to other parts; to other workers;
 terms to other workers."""
 
@@ -178,7 +199,7 @@ def ReduceOp(
     target: Placement,
     epoch: int = 0,
 ) -> Exchange:
-    """`TENSOR[result] := ` the sum (or what the layout says) of the terms that workers have."""
+    """`TENSOR[result] := ` the sum (or maximum, or minimum) of the terms that workers have."""
     if source.workers != target.workers:
         kind = "Reduce"
     else:
@@ -204,7 +225,7 @@ Mark = WorkerHotPathStart | WorkerHotPathEnd
 
 
 class Boundary(msgspec.Struct, frozen=True, tag=13, array_like=True, gc=False):
-    """The beginning or end of a section that the user wants compiled."""
+    """The beginning or end of a region that is compiled as one sequence."""
 
     name: str
     """The name of the signal."""
@@ -216,9 +237,8 @@ class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
 
     sequence: int
     steps: list[tuple[str, tuple[int, ...], dict[str, Attribute] | None]]
-    """For each op: its name, its inputs and its attributes. An input is the index of an earlier step or,
-    below
-    0, a tensor from outside."""
+    """For each op: its name, its inputs and its attributes. An input is the index of an earlier step
+    or, below 0, a tensor from outside."""
     sites: list[int]
     signals: list[tuple[int, Signal]] = []
     explicit: bool = False
@@ -251,7 +271,7 @@ class Upload(NamedTuple):
 
 
 FreeTensor = int
-"""A bare number: the client will not use this tensor again. Half of all instructions are this one."""
+"""A bare tensor id: the client has freed the tensor. Half of all instructions are frees."""
 
 Instruction = (
     FreeTensor

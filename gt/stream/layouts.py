@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gt.ops.dtypes import ITEMSIZE
+from gt.ops.dtypes import SIZES
 
 
 class Replicated(msgspec.Struct, frozen=True, tag="replicated", array_like=True):
@@ -45,7 +45,6 @@ class Partial(msgspec.Struct, frozen=True, tag="partial", array_like=True):
 
 
 Layout = Replicated | Sharded | Partial
-REDUCTIONS = ("sum", "max", "min")
 
 
 class Box(NamedTuple):
@@ -65,14 +64,14 @@ class Box(NamedTuple):
         return any(b <= a for a, b in zip(self.start, self.stop, strict=True))
 
     def overlap(self, other: "Box") -> "Box":
-        """What is in both."""
+        """The intersection of two boxes."""
         return Box(
             tuple(map(max, self.start, other.start)),
             tuple(map(min, self.stop, other.stop)),
         )
 
     def within(self, other: "Box") -> tuple[slice, ...]:
-        """Where it is in an array that holds `other`."""
+        """Its slices in an array that holds the box `other`."""
         return tuple(slice(a - o, b - o) for a, b, o in zip(self.start, self.stop, other.start, strict=True))
 
 
@@ -96,7 +95,7 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
         return Box(tuple(start), tuple(stop))
 
     def local_shape(self, index: int, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of what the worker of this index has."""
+        """The shape of the part or copy that the worker of this index has."""
         if not isinstance(self.layout, Sharded):
             return tuple(shape)
         axis = self.layout.axis
@@ -131,10 +130,10 @@ def proportional(length: int, weights: Sequence[float]) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=10_000)
 def bytes_moved(shape: tuple[int, ...], dtype: str, source: Placement, target: Placement) -> int:
-    """How many bytes travel between workers when a tensor goes from one placement to another."""
+    """How many bytes workers send each other to change a tensor's placement."""
     if source == target:
         return 0
-    total = math.prod(shape) * ITEMSIZE[dtype]
+    total = math.prod(shape) * SIZES[dtype]
     if isinstance(source.layout, Partial):
         if target.whole and len(target.workers) > 1 and set(source.workers) == set(target.workers):
             return 2 * (len(source.workers) - 1) * total  # reduced in parts, which are then given to all

@@ -1,4 +1,4 @@
-"""Stream modifiers: instructions in, instructions out. Client, dispatcher and worker each take some.
+"""Stream modifiers: functions from instructions to instructions, at client, dispatcher and worker.
 
     class Counter:
         def __init__(self):
@@ -12,7 +12,7 @@
             return {"seen": self.seen}
 
 At every layer each client has instances of its own, so a modifier sees the stream of one client only.
-docs/writing-a-stream-modifier.md says how to write and install one.
+See docs/writing-a-stream-modifier.md.
 """
 
 import copy
@@ -36,19 +36,19 @@ MAX_STATS = 1 << 20
 
 
 class StreamModifier(Protocol):
-    """Changes a stream: pure, without a buffer, one instruction at a time."""
+    """Changes a stream, one instruction at a time and without buffering any."""
 
     def process(self, cmd: Any) -> Iterator[Any]:
         """The instructions that take this one's place: itself, others, several or none."""
         ...
 
     def get_stats(self) -> dict[str, Any]:
-        """What it has done."""
+        """Counts of its work, as a dictionary of plain values."""
         ...
 
 
 Given = StreamModifier | Callable[[], StreamModifier] | str
-"""What users pass as a modifier: a class, or another callable that makes one; an instance; or the name of any
+"""A modifier as users give it: a class, or another callable that makes one; an instance; or the name of any
 of these, as `package.module:Class`."""
 
 LAYERS = ("client", "dispatcher", "worker")
@@ -58,10 +58,10 @@ Modifiers = Mapping[str, Sequence[Given]]
 
 
 def check(modifiers: Modifiers | None) -> Modifiers:
-    """Modifiers by layer, if the layers are layers."""
+    """The modifiers by layer. Raises ValueError for an unknown layer."""
     for layer in modifiers or {}:
         if layer not in LAYERS:
-            raise ValueError(f"a modifier is for a layer, {', '.join(LAYERS)}, and not for {layer!r}")
+            raise ValueError(f"the layers of modifiers are {', '.join(LAYERS)}, but got {layer!r}")
     return modifiers or {}
 
 
@@ -70,16 +70,16 @@ def names(modifiers: Sequence[Given]) -> list[str]:
     for one in modifiers:
         if not isinstance(one, str):
             raise TypeError(
-                f"a modifier for another process is named, as 'package.module:Class', and this is {one!r}"
+                f"a modifier for another process must be a name, 'package.module:Class', but got {one!r}"
             )
     return [one for one in modifiers if isinstance(one, str)]
 
 
 def load(name: str) -> Any:
-    """What is called by a name as on the command line: `package.module:Class`."""
+    """Import an object by its name on the command line, `package.module:Class`."""
     module, _, path = name.partition(":")
     if not path:
-        raise ValueError(f"a modifier is named package.module:Class, and this is {name!r}")
+        raise ValueError(f"a modifier's name must be package.module:Class, but got {name!r}")
     return getattr(importlib.import_module(module), path)
 
 
@@ -87,7 +87,7 @@ class Installed:
     """The modifiers of a layer, from which every client gets instances of its own."""
 
     def __init__(self, modifiers: "Sequence[Given] | Installed" = ()) -> None:
-        """Loads what is given by name, and makes the first client's: what cannot be made is refused here."""
+        """Load the modifiers, and create the first client's. Raises TypeError if one cannot be created."""
         given = modifiers._factories if isinstance(modifiers, Installed) else [*map(_Factory, modifiers)]
         self._factories: list[_Factory] = given
 
@@ -95,13 +95,13 @@ class Installed:
         return bool(self._factories)
 
     def for_client(self, layer: str, ids: Source) -> "ClientModifiers":
-        """The modifiers for another client; `ids` are for the tensors they make."""
+        """The modifiers for another client; `ids` are for the tensors they create."""
         with using(ids):
             return ClientModifiers([factory.make() for factory in self._factories], layer, ids)
 
 
 class _Factory:
-    """Makes one modifier for each client."""
+    """Creates one modifier for each client."""
 
     def __init__(self, given: Given) -> None:
         loaded: Any = load(given) if isinstance(given, str) else given
@@ -113,7 +113,7 @@ class _Factory:
                 self._first = loaded()
             except Exception as error:
                 raise TypeError(
-                    f"the stream modifier {self.name} could not be made: {type(error).__name__}: {error}. "
+                    f"the stream modifier {self.name} could not be created: {type(error).__name__}: {error}. "
                     "It is called without arguments, once for each client"
                 ) from error
         else:
@@ -128,14 +128,14 @@ class _Factory:
                 )
 
     def make(self) -> StreamModifier:
-        """A modifier that no other client has. If it cannot be made, the client's tensors fail."""
+        """A modifier for another client. If it cannot be created, the client's tensors fail."""
         first, self._first = self._first, None
         if first is not None:
             return first
         try:
             return self._make()
         except Exception as error:  # noqa: BLE001 - users' code; the client gets the error when it reads a tensor
-            return _NotMade(self.name, error)
+            return _FailedModifier(self.name, error)
 
 
 def _copies_of(instance: Any) -> Callable[[], Any]:
@@ -155,12 +155,12 @@ def _copies_of(instance: Any) -> Callable[[], Any]:
     return lambda: copy.deepcopy(prototype)
 
 
-class _NotMade:
-    """Stands for a modifier that could not be made for a client: all that reaches it fails."""
+class _FailedModifier:
+    """A placeholder for a modifier that could not be created for a client: every instruction fails."""
 
     def __init__(self, name: str, error: Exception) -> None:
         self.name = name
-        self._why = f"it could not be made for this client: {type(error).__name__}: {error}"
+        self._why = f"it could not be created for this client: {type(error).__name__}: {error}"
 
     def process(self, cmd: Any) -> Iterator[Any]:
         raise RuntimeError(self._why)
@@ -180,7 +180,7 @@ class ClientModifiers:
         """By the name of their class; of several of one class, the others are numbered."""
         seen: Counter[str] = Counter()
         for modifier in modifiers:
-            name = modifier.name if isinstance(modifier, _NotMade) else type(modifier).__name__
+            name = modifier.name if isinstance(modifier, _FailedModifier) else type(modifier).__name__
             seen[name] += 1
             self._modifiers[name if seen[name] == 1 else f"{name} {seen[name]}"] = modifier
 
@@ -188,13 +188,13 @@ class ClientModifiers:
         return bool(self._modifiers)
 
     def process(self, instructions: Sequence[LocalInstruction]) -> list[LocalInstruction]:
-        """What comes out when instructions pass through all modifiers."""
+        """The instructions that all modifiers, one after the other, replace these by."""
         return self.process_with_origins(instructions)[1]
 
     def process_with_origins(
         self, instructions: Sequence[LocalInstruction]
     ) -> tuple[list[int], list[LocalInstruction]]:
-        """The same, and before it for each the index of the instruction that it was made of."""
+        """As `process`, and for each result the index of the instruction that it replaces."""
         result = list(enumerate(instructions))
         with using(self._ids):
             for name, modifier in self._modifiers.items():
@@ -202,17 +202,18 @@ class ClientModifiers:
         return [n for n, _ in result], [made for _, made in result]
 
     def _apply(self, name: str, modifier: StreamModifier, cmd: LocalInstruction) -> list[LocalInstruction]:
-        """What a modifier makes of an instruction. If that fails, so does the instruction's tensor."""
+        """The instructions that a modifier replaces one by; if it raises, a Lost for that instruction's
+        tensors."""
         try:
             made = list(modifier.process(cmd))
             for one in made:
                 if one is not cmd:
                     check_issued(one, self._origin)
                     if isinstance(one, Op):
-                        encode(one)  # raises if an attribute is of a type that cannot travel
+                        encode(one)  # raises if an attribute has a type that cannot be sent
         except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where the tensor is read
             text = f"the stream modifier {name} failed on {cmd}: {type(error).__name__}: {error}"
-            why = text.encode(errors="replace").decode()  # so that it can travel
+            why = text.encode(errors="replace").decode()  # so that it can be sent
             logs.verbose(why)
             results = made_by(cmd)
             # Other workers wait for an exchange, so it is passed on unchanged; so is one that makes no
@@ -221,22 +222,22 @@ class ClientModifiers:
         return made
 
     def get_stats(self) -> dict[str, dict[str, Any]]:
-        """What each modifier has done, or why that cannot be said."""
+        """Each modifier's statistics, by the name of its class."""
         return {name: _stats_of(modifier) for name, modifier in self._modifiers.items()}
 
 
 def _stats_of(modifier: StreamModifier) -> dict[str, Any]:
-    """A modifier's statistics as plain values; `error` in them says why there are none."""
+    """A modifier's statistics as plain values; `error` in them is why there are none."""
     try:
         found: Any = modifier.get_stats()
         if not isinstance(found, dict):
-            raise TypeError(f"a dictionary is expected, and this is {found!r:.200}")
+            raise TypeError(f"expected a dictionary, but got {found!r:.200}")
         encoded = _encode(found)
         if len(encoded) > MAX_STATS:
             raise ValueError(f"they take {len(encoded)} bytes, and the limit is {MAX_STATS}")
         return msgspec.msgpack.decode(encoded)
     except Exception as error:  # noqa: BLE001 - users' code must not end a server or worker
-        return {"error": f"get_stats() gave no usable statistics: {type(error).__name__}: {error}"}
+        return {"error": f"get_stats() returned no usable statistics: {type(error).__name__}: {error}"}
 
 
 def _plain(value: Any) -> Any:

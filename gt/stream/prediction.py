@@ -20,9 +20,8 @@ class Prediction:
         self.ops: list[Op] = []
         """The ops that have occurred."""
         self._refs: dict[int, int] = {}
-        """By tensor: its reference in the sequence, as in `Step.inputs`. The last results may be missing,
-        until
-        `_name_all` adds them."""
+        """By tensor: its reference in the sequence, as in `Step.inputs`. The last results may be
+        missing, until `_name_all` adds them."""
         self._named = 0
         """How many results are in `_refs`."""
         self._results: list[int] = []
@@ -60,15 +59,15 @@ class Prediction:
         self.ops.append(cmd)
 
     def could_be(self, other: HotSequence) -> bool:
-        """Whether the ops so far are the beginning of another sequence as well."""
+        """Whether the ops so far are also the beginning of another sequence."""
         place = len(self.ops)
         return other is not self.sequence and all(
             a.op == b.op and a.inputs == b.inputs and alike(a.attrs, b.attrs)
             for a, b in zip(other.steps[:place], self.sequence.steps[:place], strict=True)
         )
 
-    def turn_to(self, other: HotSequence) -> None:
-        """Expect another sequence, which begins with the ops so far."""
+    def switch_to(self, other: HotSequence) -> None:
+        """Predict another sequence, which begins with the ops so far."""
         self.sequence = other
 
     def take(self, instructions: Sequence[Any], start: int) -> int:
@@ -104,7 +103,7 @@ class Prediction:
         ):
             return False
         for n, name, kind in columns.numbers[columns.number_offsets[place] : columns.number_offsets[end]]:
-            if type(ops[n - place].attrs[name]) is not kind:  # type: ignore[index] - it is like ours
+            if type(ops[n - place].attrs[name]) is not kind:  # type: ignore[index] - they are alike
                 return False
         made = [op.result for op in ops]
         fresh: list[int] = []

@@ -1,8 +1,8 @@
 """Replaces the instructions of a detected sequence by one instruction, a Repeat.
 
 The detector predicts where a known sequence begins. Its instructions are held here until the sequence is
-complete, and then become a Repeat; if the prediction was wrong, they are passed on unchanged. Clients do this
-before they send; a worker does it for streams that no client has processed.
+complete, and then become a Repeat; if the prediction was wrong, they are returned unchanged. Clients do this
+before they send; workers do it for streams that no client has processed.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,11 @@ from gt.stream.sequences import HotSequence
 class RepeatBuilder:
     """Builds the repeats of one client's stream."""
 
-    def __init__(self, patient: bool = False) -> None:
+    def __init__(self, hold_complete: bool = False) -> None:
         self.detector = HotPathDetector()
-        self._patient = patient
-        """Whether a complete sequence waits for the frees that directly follow it, and a loop of a few ops
-        for
-        more iterations."""
+        self._hold_complete = hold_complete
+        """Whether a complete sequence waits for the frees that directly follow it, and a loop of a few
+        ops for more iterations."""
         self._whole: tuple[HotSequence, list[Op]] | None = None
         """The complete sequence that is held, if any, and its ops."""
         self.held: list[Any] | None = None
@@ -67,7 +66,7 @@ class RepeatBuilder:
         elif self._whole is None:
             self.held = self.held + stream[before:]
             expected = detector.expected[1]
-            if expected is not None and expected.little and not self._patient:
+            if expected is not None and expected.is_tiny and not self._hold_complete:
                 out += self.release()
                 self.marks += [(len(instructions), mark) for mark in self._given_up]
                 self._given_up = []
@@ -82,7 +81,7 @@ class RepeatBuilder:
         while end < len(stream) and type(stream[end]) is int:
             end += 1
         self.held = self.held + stream[place:end]
-        if end == len(stream) and self._patient:
+        if end == len(stream) and self._hold_complete:
             self._whole = sequence, ops
             return end
         first, repeat = repeat_of(sequence, ops, self.held, self._templates)
@@ -92,7 +91,7 @@ class RepeatBuilder:
         return end
 
     def release(self) -> list[Any]:
-        """Stop holding: return what is held, as a repeat if it is a complete sequence."""
+        """Return the held instructions, as a repeat if they are a complete sequence, and hold none."""
         held, self.held = self.held, None
         whole, self._whole = self._whole, None
         if whole is not None and held is not None:
@@ -100,7 +99,7 @@ class RepeatBuilder:
             return [*first, repeat]
         if held is not None:
             expected = self.detector.expected[1]
-            if expected is not None and not self._patient:
+            if expected is not None and not self._hold_complete:
                 self._given_up.append(WorkerHotPathEnd(expected.id, False))
             self.detector.give_up()
         return held or []

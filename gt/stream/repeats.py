@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 
 from gt.errors import ProtocolError
 from gt.stream.instructions import Define, LocalInstruction, Op, Replay, Signal
-from gt.stream.sequences import LONGEST, HotSequence, Step, alike, differ
+from gt.stream.sequences import MAX_SEQUENCE_OPS, HotSequence, Step, alike, differ
 
 MAX_TEMPLATES = 512
 """How many templates an encoder and its decoder remember; the oldest are forgotten first."""
-MAX_TEMPLATE_OPS = 64 * LONGEST
+MAX_TEMPLATE_OPS = 64 * MAX_SEQUENCE_OPS
 """How many ops these have in total at most."""
-MAX_RESULT_IDS = 16 * LONGEST
-"""The ids of a sequence's results may be picked out of at most this many."""
+MAX_ID = (1 << 63) - 1
+"""The largest id of a tensor."""
+MAX_RESULT_IDS = 16 * MAX_SEQUENCE_OPS
+"""The largest range of ids that `Template.places` may refer to."""
 
 
 class Template(NamedTuple):
@@ -82,7 +84,7 @@ class Repeat:
     def expanded(self) -> list[LocalInstruction]:
         """The instructions that it stands for. Tensors are freed right after their last use."""
         (sequence, sites, signals, _), inputs, results = self.template, self.inputs, self.results
-        there, gone = set(self.kept), dict.fromkeys(self.freed)
+        kept, gone = set(self.kept), dict.fromkeys(self.freed)
         signal_of = dict(signals)
         changed = self.changed
         out: list[LocalInstruction] = []
@@ -94,7 +96,7 @@ class Repeat:
             out.append(Op(results[n], step.op, given, changed.get(n, step.attrs), sites[n]))
             for ref in dying:
                 if ref >= 0:
-                    if ref not in there:
+                    if ref not in kept:
                         out.append(results[ref])
                 elif inputs[-1 - ref] in gone:
                     del gone[inputs[-1 - ref]]
@@ -146,7 +148,7 @@ def repeat_of(
     if freed:
         kept = [n for n, result in enumerate(results) if result not in freed]
         gone = [tensor for tensor in inputs if tensor in freed]
-        if len(gone) + len(results) - len(kept) < len(freed):  # others too, which it does not need
+        if len(gone) + len(results) - len(kept) < len(freed):  # also tensors that are no inputs of it
             made = set(results)
             gone = [tensor for tensor in freed if tensor not in made]
     else:
@@ -273,13 +275,15 @@ class RepeatDecoder:
     def _repeat(self, replay: Replay) -> Repeat:
         template = self._known.get(replay.sequence)
         if template is None:
-            raise ProtocolError(f"a repeat of the sequence {replay.sequence}, which is not defined")
+            raise ProtocolError(f"a repeat of the sequence {replay.sequence}, which was not defined")
         sequence = template.sequence
         steps = sequence.steps
         runs, places = replay.results, template.places
         count = max(places) + 1 if places else len(steps)
         if len(runs) % 2 or sum(runs[1::2]) != count or min(runs[1::2], default=1) < 1:
-            raise ProtocolError(f"a repeat of {len(steps)} ops with other results: {runs[:8]}")
+            raise ProtocolError(f"a repeat of {len(steps)} ops with a wrong number of results: {runs[:8]}")
+        if max(runs[::2], default=0) > MAX_ID - count:  # an id beyond 64 bits could not be sent any more
+            raise ProtocolError(f"a repeat with results beyond {MAX_ID}: {runs[:8]}")
         numbers: list[int] = []
         for start, length in zip(runs[::2], runs[1::2], strict=True):
             numbers += range(start, start + length)
@@ -287,33 +291,35 @@ class RepeatDecoder:
         kept = replay.kept
         rising = all(map(int.__lt__, kept, kept[1:]))
         if not rising or (kept and not 0 <= kept[0] <= kept[-1] < len(steps)):
-            raise ProtocolError(f"a repeat of {len(steps)} ops that keeps the results of {kept[:8]}")
+            raise ProtocolError(f"a repeat of {len(steps)} ops that keeps the results of steps {kept[:8]}")
         if len(replay.inputs) != sequence.outside:
             raise ProtocolError(
-                f"a repeat of a sequence on {sequence.outside} tensors with {len(replay.inputs)}"
+                f"a repeat with {len(replay.inputs)} inputs of a sequence that takes {sequence.outside}"
             )
         for n, attrs in replay.changed.items():
             if not 0 <= n < len(steps) or not alike(steps[n].attrs, attrs):
-                raise ProtocolError(f"a repeat whose step {n} is another: {attrs}")
+                raise ProtocolError(f"a repeat with invalid attributes for step {n}: {attrs}")
         return Repeat(template, replay.inputs, results, kept, replay.freed, replay.changed, runs)
 
 
 def _template(definition: Define) -> Template:
     count = len(definition.steps)
-    if not 0 < count <= LONGEST or len(definition.sites) != count:
-        raise ProtocolError(f"a sequence of {count} ops, from {len(definition.sites)} lines")
+    if not 0 < count <= MAX_SEQUENCE_OPS or len(definition.sites) != count:
+        raise ProtocolError(f"a sequence of {count} ops with {len(definition.sites)} sites")
     next_outside = -1
     for n, (_, inputs, _) in enumerate(definition.steps):
         for ref in inputs:
             if ref >= n or ref < next_outside:
-                raise ProtocolError(f"a sequence whose step {n} needs the tensor {ref}, which is none of it")
+                raise ProtocolError(f"a sequence whose step {n} has an invalid input {ref}")
             if ref == next_outside:
                 next_outside -= 1
     if not all(0 <= n < count for n, _ in definition.signals):
-        raise ProtocolError("a sequence with a signal for a step that it has not")
+        raise ProtocolError("a sequence with a signal for an invalid step")
     places = tuple(definition.places)
     if places and (len(set(places)) != count or not 0 <= min(places) <= max(places) < MAX_RESULT_IDS):
-        raise ProtocolError(f"a sequence of {count} ops with results in the places {definition.places[:8]}")
+        raise ProtocolError(
+            f"a sequence of {count} ops with invalid places of results: {definition.places[:8]}"
+        )
     sequence = HotSequence([Step(op, inputs, attrs) for op, inputs, attrs in definition.steps])
     sequence.explicit = definition.explicit
     return Template(sequence, tuple(definition.sites), tuple(definition.signals), places)

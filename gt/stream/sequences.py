@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from gt.ops.run_time import RUN_TIME, is_run_time
 
-LONGEST = 8192
+MAX_SEQUENCE_OPS = 8192
 """The largest number of ops in a sequence."""
 
-LITTLE = 8
-"""Sequences with a shorter period than this are not treated as steps of a loop."""
+TINY_PERIOD = 8
+"""A sequence with a shorter period than this is a loop of a few ops, and not a step of a larger loop."""
 
 Numbers = tuple[tuple[str, type], ...]
-"""Attributes that are numbers, by name, and of what type: for Python, 1, 1.0 and True are equal."""
+"""The names and types of attributes that are numbers: for Python, 1, 1.0 and True are equal."""
 
 
 class Step(NamedTuple):
@@ -40,7 +40,7 @@ class Columns:
         self.attrs = [step.attrs for step in steps]
         self.refs = [ref for step in steps for ref in step.inputs]
         self.offsets = [0, *itertools.accumulate(self.arities)]
-        """Where in `refs` the inputs of each step begin."""
+        """The index in `refs` of each step's first input."""
         self.numbers = [
             (n, name, kind) for n, step in enumerate(steps) for name, kind in numbers_in(step.attrs)
         ]
@@ -57,12 +57,12 @@ class Columns:
 
 
 class HotSequence:
-    """Ops that are repeated."""
+    """A sequence of ops that a stream repeats."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self.steps = tuple(steps)
         self.explicit = False
-        """Whether the user said where it begins and ends: then it is worth compiling."""
+        """Whether the user marked where it begins and ends: then it is compiled from the second time on."""
         self.repeats = 0
         self.hits = 0
         """The number of correct predictions."""
@@ -70,20 +70,20 @@ class HotSequence:
 
     @functools.cached_property
     def id(self) -> str:
-        """A name that equal sequences have in common, in every run."""
-        import hashlib  # slow to import, and not needed before a sequence was found
+        """A hash that equal sequences share, in every run."""
+        import hashlib  # slow to import, and needed only if a sequence was detected
 
         structure = [(step.op, step.inputs, _structure(step.attrs)) for step in self.steps]
         return hashlib.sha256(repr(structure).encode()).hexdigest()[:12]
 
     @functools.cached_property
-    def little(self) -> bool:
-        """Whether it is a few ops again and again."""
-        return is_little(self.columns.names)
+    def is_tiny(self) -> bool:
+        """Whether it is a loop over fewer than `TINY_PERIOD` ops."""
+        return is_tiny(self.columns.names)
 
     @functools.cached_property
     def expected(self) -> list[tuple[str, tuple[int, ...], dict[str, Any] | None, Numbers]]:
-        """The steps, and which of their attributes are numbers: as `same` wants it."""
+        """The steps, each with its attributes that are numbers, for `same`."""
         return [(step.op, step.inputs, step.attrs, numbers_in(step.attrs)) for step in self.steps]
 
     @functools.cached_property
@@ -98,7 +98,7 @@ class HotSequence:
 
     @functools.cached_property
     def changing(self) -> list[tuple[int, tuple[str, ...]]]:
-        """The steps with attributes that may be different every time, and which these are."""
+        """The steps that have run-time attributes, with the names of these."""
         found = []
         for n, step in enumerate(self.steps):
             names = tuple([name for name, value in (step.attrs or {}).items() if is_run_time(name, value)])
@@ -108,7 +108,7 @@ class HotSequence:
 
     @functools.cached_property
     def last_uses(self) -> list[list[int]]:
-        """For each step, the tensors that no later one needs: numbers as in `Step.inputs`."""
+        """For each step, the tensors that no later step uses: references as in `Step.inputs`."""
         last: dict[int, int] = {}
         for n, step in enumerate(self.steps):
             last[n] = n
@@ -122,19 +122,19 @@ class HotSequence:
         return len(self.steps)
 
 
-def is_little(names: Sequence[Any]) -> bool:
-    """Whether ops of these names are a few again and again."""
-    return any(names[n:] == names[:-n] for n in range(1, LITTLE))
+def is_tiny(names: Sequence[Any]) -> bool:
+    """Whether the ops of these names are a loop over fewer than `TINY_PERIOD` ops."""
+    return any(names[n:] == names[:-n] for n in range(1, TINY_PERIOD))
 
 
-# --- what counts as the same ---
+# --- equality of ops ---
 
 _PLAIN = frozenset((int, bool, str, type(None)))
-"""Types whose values are the same if they are equal, unlike (1,) and (True,)."""
+"""Types for which == is exact, unlike for (1,) and (True,), which are equal."""
 
 
 def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
-    """Whether attributes are the same but for run-time attributes (`gt.ops.run_time`)."""
+    """Whether attributes are equal, except run-time attributes (`gt.ops.run_time`)."""
     if a is None or b is None:
         return a is b
     if a.keys() != b.keys():
@@ -171,7 +171,7 @@ def numbers_in(attrs: dict[str, Any] | None) -> Numbers:
 
 
 def differ(a: dict[str, Any], b: dict[str, Any], names: Sequence[str]) -> bool:
-    """Whether run-time attributes differ, if only by 0.0 and -0.0."""
+    """Whether run-time attributes differ; 0.0 and -0.0 do."""
     for name in names:
         x, y = a[name], b[name]
         if x != y or (x == 0 and str(x) != str(y)):

@@ -18,31 +18,31 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-CLIENT_MODIFIERS = 1 << 60
-WORKER_MODIFIERS = 1 << 61
-DISPATCHER = 1 << 62
+CLIENT_MODIFIER_IDS = 1 << 60
+WORKER_MODIFIER_IDS = 1 << 61
+DISPATCHER_IDS = 1 << 62
 DISPATCHER_BLOCKS = (1 << 62) + (1 << 61)
 
-PER_WORKER = 1 << 36
+IDS_PER_WORKER = 1 << 36
 """How many ids each worker has."""
 
-MAX_WORKERS = (DISPATCHER - WORKER_MODIFIERS) // PER_WORKER
+MAX_WORKERS = (DISPATCHER_IDS - WORKER_MODIFIER_IDS) // IDS_PER_WORKER
 
-BLOCK = 1 << 20
+IDS_PER_BLOCK = 1 << 20
 """How many ids a block has."""
 
 Source = Callable[[], int]
 """Gives another id with every call, from any thread."""
 
-client_id: Source = itertools.count(CLIENT_MODIFIERS).__next__
-dispatcher_id: Source = itertools.count(DISPATCHER).__next__
-dispatcher_block: Source = itertools.count(DISPATCHER_BLOCKS, BLOCK).__next__
+client_id: Source = itertools.count(CLIENT_MODIFIER_IDS).__next__
+dispatcher_id: Source = itertools.count(DISPATCHER_IDS).__next__
+dispatcher_block: Source = itertools.count(DISPATCHER_BLOCKS, IDS_PER_BLOCK).__next__
 """The first id of a block that nothing else uses."""
 
 
 def worker_ids(number: int) -> Source:
     """The ids of one worker. The dispatcher numbers workers in the order in which they join."""
-    return itertools.count(WORKER_MODIFIERS + number % MAX_WORKERS * PER_WORKER).__next__
+    return itertools.count(WORKER_MODIFIER_IDS + number % MAX_WORKERS * IDS_PER_WORKER).__next__
 
 
 _source: ContextVar[Source] = ContextVar("_source", default=client_id)

@@ -2,14 +2,14 @@
 
 A token has an op's name, its attributes and, for each input, a *distance*: how far back in the stream that
 tensor was last mentioned. Two segments of a stream have the same ops and data flow if their tokens are equal.
-The functions here compare tokens, and cut a repeating stretch of them into sequences.
+The functions here compare tokens, and cut a repeating segment of them into sequences.
 """
 
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gt.stream.sequences import HotSequence, Step, alike, is_little
+from gt.stream.sequences import HotSequence, Step, alike, is_tiny
 
 Distances = tuple[int, ...]
 Token = tuple[str, Distances, dict[str, Any] | None]
@@ -27,7 +27,7 @@ MIN_UNROLLED_OPS = 16
 """A shorter loop body is repeated until the sequence has at least this many ops."""
 
 TINY_LOOP_OPS = 128
-"""The same for a body of fewer than `sequences.LITTLE` ops: each repeat has a fixed cost."""
+"""The same for a body of fewer than `sequences.TINY_PERIOD` ops: each repeat has a fixed cost."""
 
 
 def same_token(a: Token | None, b: Token | None) -> bool:
@@ -92,7 +92,7 @@ def shortest_period(tokens: list[Token | None]) -> list[Token | None]:
     A loop that reads a result in every fifth step has a period of five steps, but its sequence is one step.
     """
     names = [token and token[0] for token in tokens]
-    least = TINY_LOOP_OPS if is_little(names) else MIN_UNROLLED_OPS
+    least = TINY_LOOP_OPS if is_tiny(names) else MIN_UNROLLED_OPS
     for length in range(least, len(tokens) // 2 + 1):
         if len(tokens) % length or names[length:] != names[:-length]:
             continue

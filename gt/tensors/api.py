@@ -1,7 +1,7 @@
 """Makes Tensor's methods, their aliases, in-place forms and functions from one declaration of each.
 
-A declaration is a `Method` in a row of the op table or, for a method with arguments of its own in
-`gt.tensors.methods`, the decorator `@api`. Rows that are registered later are followed, too.
+A declaration is a `Method` in a row of the op table or, for a method that is written out in
+`gt.tensors.methods`, the decorator `@api`. Rows that are registered later get methods, too.
 """
 
 import inspect
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Function(NamedTuple):
-    """A method that is a function, too."""
+    """A method that is also a function."""
 
     method: Callable[..., Any]
     number_first: bool
@@ -52,7 +52,7 @@ def api(
 
 
 def complete(tensor: type) -> None:
-    """Make everything that follows from declarations: once, when the class Tensor exists."""
+    """Define all methods, aliases and functions: called once, when the class Tensor exists."""
     methods_with_numpy_names(tensor)
     for part in tensor.__mro__[:-1]:
         for method in list(vars(part).values()):
@@ -105,7 +105,7 @@ def _in_place(method: Callable[..., Any], name: str, of: str) -> Callable[..., A
     def form(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self._in_place(method(self, *args, **kwargs))
 
-    def without_arguments(self: Any) -> Any:  # a tenth faster
+    def without_arguments(self: Any) -> Any:  # a tenth faster than a call through *args
         return self._in_place(method(self))
 
     code = method.__code__
@@ -117,7 +117,7 @@ def _in_place(method: Callable[..., Any], name: str, of: str) -> Callable[..., A
 
 
 COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
-"""Operators that Python reflects by itself, and that have no in-place form."""
+"""Comparison operators: Python reflects them, and they have no in-place form."""
 
 
 def _install_operators(op: str, operator: str, kind: str) -> None:

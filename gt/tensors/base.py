@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gt.autograd.graph import GRAPH, Edge, Leaf, is_going_backward, is_grad_enabled
+from gt.autograd.graph import GRAPH, Edge, Leaf, is_grad_enabled, is_in_backward
 from gt.client.client import Client
 from gt.errors import DTypeError, GTError, ShapeError
 from gt.ops import TABLE, Spec, dtypes
@@ -23,7 +23,7 @@ _frame = sys._getframe
 
 
 class Value:
-    """A value on the server, freed there when its last reference here is gone."""
+    """A value on the server, freed there when its last reference in the client is dropped."""
 
     __slots__ = ("client", "id", "site", "spec")
 
@@ -43,7 +43,7 @@ class Value:
 
 
 class TensorBase:
-    """A value, and where its gradient goes. Never data, never a place."""
+    """A value, and the edge that its gradient flows along. It has no data, and no location."""
 
     __slots__ = ("__weakref__", "_edge", "_value")
     kind: "type[Tensor]"
@@ -56,14 +56,14 @@ class TensorBase:
         self._edge = edge
 
     def _apply(self, op: str, *others: "TensorBase", **attrs: Any) -> "Tensor":
-        """Issue a row of the op table over this tensor and others; record it if a gradient may be asked."""
+        """Issue an op on this tensor and others; record it on the tape if an input requires a gradient."""
         result = apply(op, (self, *others), attrs or None)
-        if not others and TABLE[op].put_back is not None and not is_going_backward():
+        if not others and TABLE[op].put_back is not None and not is_in_backward():
             return TensorBase.view_of(self, op, attrs, result)
         return result
 
     def _unary_op(self, op: str) -> "Tensor":
-        """Issue an op over this tensor alone."""
+        """Issue an op on this tensor alone."""
         value, edge = self._value, self._edge
         key = (op, value.spec)
         known = _inferred.get(key) or _infer(op, (value.spec,), None, key)
@@ -102,7 +102,7 @@ class TensorBase:
 
 
 def apply(op: str, inputs: tuple[TensorBase, ...], attrs: dict[str, Any] | None) -> "Tensor":
-    """Issue a row of the op table; record it if a gradient may be asked."""
+    """Issue an op; record it on the tape if an input requires a gradient."""
     values = tuple([x._value for x in inputs])
     specs = tuple([value.spec for value in values])
     key = (op, specs, _kind(attrs)) if attrs else (op, specs)
@@ -120,9 +120,9 @@ def apply(op: str, inputs: tuple[TensorBase, ...], attrs: dict[str, Any] | None)
 
 
 def _kind(attrs: dict[str, Any]) -> tuple[Any, ...]:
-    """The key of an op's attributes that its result's shape and dtype can depend on.
+    """A key of the attributes that the shape and dtype of an op's result can depend on.
 
-    Run-time attributes do not matter, but all types do: for Python, 1, 1.0 and True are equal.
+    It leaves out the values of run-time attributes, but has all types: for Python, 1, 1.0 and True are equal.
     """
     values = [None if type(value) is float or name in RUN_TIME else value for name, value in attrs.items()]
     return (*values, *map(type, attrs.values()))
@@ -146,17 +146,18 @@ def _infer(op: str, specs: tuple[Spec, ...], attrs: dict[str, Any] | None, key: 
 def issue(
     client: Client, op: str, inputs: tuple[int, ...], attrs: dict[str, Any] | None, spec: Spec
 ) -> Value:
-    """Append an instruction to the stream; the result is the value it will make."""
+    """Append an instruction to the stream; returns the value that it will create."""
     number = client.next_id()
-    # Of the calls on the way here, at least three are ours: this one, its caller, and a method.
+    # At least three frames are gt's own: this one, its caller, and a method.
     frame = _frame(3)
     site = client.sites.get((id(frame.f_code), frame.f_lasti), -1)
     if site < 0:
         site = client.site(frame)
     client.emit(Op(number, op, inputs, attrs, site))
+    value = Value(client, number, spec, site)  # before something is sent: that may raise
     if number >= client.next_flush:
         client.next_flush = number + client.pass_on()
-    return Value(client, number, spec, site)
+    return value
 
 
 def _record(
@@ -174,21 +175,21 @@ def _record(
 
 
 MIXED = (
-    "{op} mixes tensors of two connections. A tensor belongs to the server it was made on: after connect() "
-    "or init(), make it anew, as in gt.tensor(old.numpy())"
+    "{op} mixes tensors of two connections. A tensor belongs to the server it was created on: after "
+    "connect() or init(), create it again, as in gt.tensor(old.numpy())"
 )
 
 
 def check_number(value: Number) -> Number:
-    """A number, if it can travel."""
+    """A number as an instruction can carry it. Raises OverflowError if it does not fit in 64 bits."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OverflowError(f"{value} does not fit in 64 bits, which is what an integer has here")
-    # NumPy's float64 is a Python float too, and no instruction can carry it.
+        raise OverflowError(f"{value} does not fit in 64 bits, the size of integers")
+    # NumPy's float64 is a subclass of float, which no instruction can carry.
     return value if type(value) in _PLAIN else float(value)
 
 
 def check_dtype(dtype: Any) -> str:
-    """The name of a dtype, if it is one."""
+    """The name of a dtype. Raises DTypeError if there is no such dtype."""
     name = dtypes.find(dtype)
     if name is None:
         raise DTypeError(f"no dtype is called {str(dtype)!r}; there are {', '.join(dtypes.DTYPES)}")
@@ -200,7 +201,7 @@ def leaf(dtype: str, requires_grad: bool) -> Leaf | None:
     if not requires_grad:
         return None
     if not dtypes.is_float(dtype):
-        raise DTypeError(f"only floating point tensors can require gradients, and this one is {dtype}")
+        raise DTypeError(f"only floating point tensors can require gradients, but this one is {dtype}")
     return Leaf(True)
 
 
@@ -213,9 +214,9 @@ def upload(client: Client, array: np.ndarray, requires_grad: bool = False, owned
 
 
 def create(client: Client, op: str, requires_grad: bool = False, **attrs: Any) -> "Tensor":
-    """Issue an op that makes a tensor out of nothing."""
+    """Issue an op that creates a tensor without inputs."""
     spec = TABLE[op].infer((), attrs)
     if min(spec.shape, default=0) < 0:
-        raise ShapeError(f"a shape has no negative sizes, and this one is {list(spec.shape)}")
+        raise ShapeError(f"a shape cannot have negative sizes, but got {list(spec.shape)}")
     edge = leaf(spec.dtype, requires_grad)
     return TensorBase.kind(issue(client, op, (), attrs, spec), edge)

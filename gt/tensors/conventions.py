@@ -50,7 +50,7 @@ def reduce(op: str) -> Callable[..., Any]:
 
 
 def reduce_some(op: str) -> Callable[..., Any]:
-    """`x.logsumexp(dim, keepdim)`: over dimensions that have to be given."""
+    """`x.logsumexp(dim, keepdim)`: over dimensions that are required."""
 
     def method(self: Any, dim: Dims, keepdim: bool = False) -> "Tensor":
         return self._reduce(op, dim, keepdim)
@@ -105,7 +105,7 @@ CONVENTIONS: dict[str, Callable[[str], Callable[..., Any]]] = {
     "reduce one with dtype": reduce_one_with_dtype,
     "along": along,
 }
-"""By name, as rows of the op table call them."""
+"""The conventions, by their names in rows of the op table."""
 
 OF_KIND = {"UnaryOp": "unary", "BinaryOp": "operand", "ReduceOp": "reduce"}
-"""The convention of each kind of op, for methods that name none."""
+"""The default convention of each kind of op."""

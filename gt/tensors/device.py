@@ -1,6 +1,6 @@
 """Devices, for programs that were written for PyTorch: accepted, and without effect.
 
-Where a tensor is, is the server's concern. A worker on a machine with a GPU uses it.
+The server decides where a tensor is. A worker on a machine with a GPU uses it.
 """
 
 
@@ -23,6 +23,6 @@ class Device(str):
 
     @property
     def index(self) -> int | None:  # type: ignore[override] - PyTorch's name, not str's
-        """Which one of its kind."""
+        """Its index among the devices of its kind; None if the name has none."""
         number = self.partition(":")[2]
         return int(number) if number else None

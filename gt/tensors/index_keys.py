@@ -1,10 +1,10 @@
-"""The ops of `x[key]`: a few steps, each a row of the op table.
+"""The ops of `x[key]`: a few steps, each of which is a row of the op table.
 
-PyTorch's meaning, which differs from NumPy's in one point: numbers and slices are applied first, and arrays
-index what is left. So `x[0, :, [1, 2]]` is `x[0][:, [1, 2]]`.
+As in PyTorch, and unlike in NumPy, numbers and slices are applied first, and arrays index the result. So
+`x[0, :, [1, 2]]` is `x[0][:, [1, 2]]`.
 
-A mask is an index by the positions of its true elements. How many there are decides a shape, so a mask that
-is a tensor has to be read: that waits for it.
+A mask is an index by the positions of its true elements. Their number is part of a shape, so a mask that is a
+tensor is read, which waits for it.
 """
 
 import operator
@@ -19,14 +19,14 @@ from gt.ops.indexing import array_region, region
 from gt.tensors.base import TensorBase, upload
 
 Pick = TensorBase | np.ndarray
-"""Positions along a dimension: in a tensor, or known here."""
+"""Positions along a dimension: in a tensor, or in an array of the client."""
 
 
 class Step(NamedTuple):
     """One op, which reads a part of the previous step's result."""
 
     attrs: dict[str, Any]
-    """`index` for a basic one; `dims` if it goes by arrays."""
+    """`index` for a basic index; `dims` for arrays."""
     picks: tuple[TensorBase, ...] = ()
 
     def region(self, x: TensorBase) -> tuple[int, ...]:
@@ -41,7 +41,7 @@ class Step(NamedTuple):
         return x._apply("index" if self.picks else "getitem", *self.picks, **self.attrs)
 
     def put(self, x: Any, y: Any) -> Any:
-        """The tensor with its part that this step reads replaced by a tensor or a number."""
+        """The tensor with the part that this step reads replaced by a tensor or a number."""
         value = () if isinstance(y, bool | int | float) else (y,)
         number = {} if value else {"value": y}
         if not self.picks:
@@ -62,7 +62,7 @@ def put(x: Any, key: Any, y: Any) -> Any:
     for step in path[:-1]:
         places.append(step.get(places[-1]))
     if isinstance(y, TensorBase):
-        # A value may have more dimensions than its place, if they have size 1.
+        # A value may have more dimensions than the indexed part, if they have size 1.
         shape, rank = y._value.spec.shape, len(path[-1].region(places[-1]))
         extra = max(len(shape) - rank, 0)
         if extra and shape[:extra] == (1,) * extra:
@@ -85,7 +85,7 @@ def steps(x: TensorBase, key: Any) -> list[Step]:
         raise DimensionError(f"too many indices for tensor of dimension {len(shape)}")
 
     basic: list[Any] = []
-    picks: list[tuple[int, Pick]] = []  # with the dimension in what `basic` gives
+    picks: list[tuple[int, Pick]] = []  # with the dimension in the result of `basic`
     axis, left = 0, len(shape) - taken
     for entry in entries:
         dim = sum(not isinstance(e, int) for e in basic)
@@ -120,7 +120,7 @@ def steps(x: TensorBase, key: Any) -> list[Step]:
 
 
 def _array_steps(client: Client, picks: list[tuple[int, Pick]]) -> list[Step]:
-    # A tensor that holds one number counts as a number, so it goes before the others.
+    # A tensor without dimensions is treated as a number, so it is applied before the others.
     arrays, path = [], []
     for dim, pick in picks:
         if isinstance(pick, TensorBase) and not pick._value.spec.shape:
@@ -134,7 +134,7 @@ def _array_steps(client: Client, picks: list[tuple[int, Pick]]) -> list[Step]:
 
 
 def _entry(entry: Any) -> Any:
-    """An entry of a key as one of few kinds: None, Ellipsis, bool, int, slice, array, tensor."""
+    """An entry of a key as None, Ellipsis, bool, int, slice, array or tensor."""
     if entry is None or entry is Ellipsis or isinstance(entry, bool | int | slice):
         return entry
     if isinstance(entry, TensorBase):
@@ -143,7 +143,8 @@ def _entry(entry: Any) -> Any:
     if isinstance(entry, np.bool_):
         return bool(entry)
     if hasattr(entry, "__array__") or (isinstance(entry, Sequence) and not isinstance(entry, str)):
-        # Lists inside a list are an array of indices, as in NumPy; PyTorch announces the same.
+        # Lists inside a list are an array of indices, as in NumPy and, as its warning says, in future
+        # PyTorch.
         if isinstance(entry, Sequence) and any(isinstance(e, TensorBase) for e in entry):
             entry = [np.asarray(e) for e in entry]
         array = np.asarray(entry)
@@ -193,7 +194,7 @@ def _range(entry: slice, size: int) -> tuple[int, int, int]:
 
 
 def _checked(pick: Pick, dim: int, size: int) -> Pick:
-    """Positions known here are checked here; those in a tensor are checked where they are."""
+    """Check positions in an array; those in a tensor are checked by the worker."""
     if isinstance(pick, np.ndarray) and pick.size:
         for number in (int(pick.min()), int(pick.max())):
             _position(number, dim, size)

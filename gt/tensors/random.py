@@ -6,11 +6,25 @@ _seed = 0
 _draws = itertools.count()
 
 
+def get_state() -> tuple[int, int]:
+    """The seed, and how many ops have drawn since it was set."""
+    global _draws
+    drawn = next(_draws)
+    _draws = itertools.count(drawn)
+    return _seed, drawn
+
+
+def set_state(seed: int, drawn: int) -> None:
+    """Go on as after so many draws from this seed."""
+    global _seed, _draws
+    _seed, _draws = seed, itertools.count(drawn)
+
+
 def manual_seed(seed: int) -> None:
     """Set the seed: the same seed gives the same random numbers, on every engine."""
     global _seed, _draws
     if not isinstance(seed, int):
-        raise TypeError(f"a seed is an integer, and this is {seed!r}")
+        raise TypeError(f"a seed must be an integer, but got {seed!r}")
     _seed, _draws = seed, itertools.count()
 
 

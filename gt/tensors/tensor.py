@@ -1,4 +1,5 @@
-"""The tensor that users hold: an id, a shape, a dtype, and gradient state. Never data, never a place."""
+"""The tensor of users' programs: an id, a shape, a dtype, and gradient state. It has no data, and no
+location."""
 
 import math
 from typing import Any
@@ -19,14 +20,12 @@ from gt.tensors.methods.in_place import InPlaceMethods
 from gt.tensors.methods.indexing import IndexMethods
 from gt.tensors.methods.products import ProductMethods
 from gt.tensors.methods.reductions import ReductionMethods
-from gt.tensors.methods.shaping import ShapeMethods
 
 
 class Tensor(
     GeneratedInPlace,
     InPlaceMethods,
     ReductionMethods,
-    ShapeMethods,
     IndexMethods,
     ProductMethods,
     CreationMethods,
@@ -41,10 +40,10 @@ class Tensor(
     """
 
     __slots__ = ()
-    # NumPy must leave `array * tensor` to us instead of looping over the elements.
+    # So that NumPy calls `tensor.__rmul__` for `array * tensor`, instead of looping over the elements.
     __array_priority__ = 1000
 
-    # --- what it is ---
+    # --- properties ---
 
     @property
     def id(self) -> int:
@@ -92,7 +91,7 @@ class Tensor(
 
     @property
     def requires_grad(self) -> bool:
-        """Whether a gradient will be computed for it, or for what it was computed from."""
+        """Whether a gradient is computed for it, or for tensors that it was computed from."""
         return self._edge is not None and self._edge.requires_grad
 
     @requires_grad.setter
@@ -101,12 +100,12 @@ class Tensor(
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was made by the user rather than by a recorded op."""
+        """Whether it was not computed by a recorded op."""
         return not isinstance(self._edge, TapeNode)
 
     @property
     def grad(self) -> "Tensor | None":
-        """The gradient that backward() has added up, if any."""
+        """The gradient that backward() has accumulated, if any."""
         return None if self._edge is None else self._edge.grad
 
     @grad.setter
@@ -123,11 +122,11 @@ class Tensor(
 
     @property
     def grad_fn(self) -> TapeNode | None:
-        """The op on the tape that made it, if it was recorded."""
+        """The op on the tape that created it, if it was recorded."""
         return self._edge if isinstance(self._edge, TapeNode) else None
 
     def backward(self, gradient: "Tensor | np.ndarray | None" = None, retain_graph: bool = False) -> None:
-        """Compute the gradient of this tensor by every leaf it came from, and add it to their `grad`."""
+        """Compute the gradients of this tensor with respect to all leaves, and add them to their `grad`."""
         edge = self._edge
         if edge is None or not edge.requires_grad:
             raise GraphError(
@@ -152,7 +151,7 @@ class Tensor(
         GRAPH.backward(edge, gradient_as(self, gradient), retain_graph)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
-        """Make this a leaf whose gradient is wanted (or not), in place."""
+        """Make this a leaf that requires a gradient (or not), in place."""
         if isinstance(self._edge, TapeNode):
             if requires_grad:
                 return self
@@ -164,7 +163,7 @@ class Tensor(
         return self
 
     def detach(self) -> "Tensor":
-        """The same tensor, outside the graph: changes in place of one are changes of the other."""
+        """The same tensor, outside the graph: an in-place change of one changes the other."""
         return DataView(self)
 
     def register_hook(self, hook: Hook) -> HookHandle:
@@ -179,10 +178,10 @@ class Tensor(
         if isinstance(self._edge, TapeNode):
             self._edge.retains = True
 
-    # --- in place: the tensor takes on a new value; nothing that read the old one changes ---
+    # --- in place: the tensor gets a new value; ops that read the old one keep it ---
 
     def _become(self, result: "Tensor") -> "Tensor":
-        """Take on a result's value: an in-place op."""
+        """Replace the value by a result's: an in-place op."""
         edge = self._edge
         if isinstance(result._edge, TapeNode):
             if isinstance(edge, Leaf) and edge.requires_grad:
@@ -205,9 +204,13 @@ class Tensor(
 
     @data.setter
     def data(self, other: "Tensor") -> None:
-        self._take_on(other._value)
+        self._replace(other._value)
 
-    def _take_on(self, value: Value) -> None:
+    def _replace(self, value: Value) -> None:
+        """Have another value from now on, which is not shared with the tensors that shared the one before."""
+        self._value = value
+
+    def _set_value(self, value: Value) -> None:
         """Replace the value, outside the graph."""
         self._value = value
 
@@ -268,13 +271,13 @@ class Tensor(
 
 
 def gradient_as(output: Tensor, gradient: Tensor) -> Tensor:
-    """A gradient to begin a backward pass with: without history, in the dtype of the output that it is for.
+    """A gradient to start a backward pass with: detached, in the dtype of the output.
 
-    PyTorch converts it before the first rule sees it, and so before any hook does.
+    PyTorch, too, converts it before any rule or hook gets it.
     """
-    seed = gradient._value.tensor()
+    start = gradient._value.tensor()
     dtype = output._value.spec.dtype
-    return seed if seed._value.spec.dtype == dtype else seed.to(dtype)
+    return start if start._value.spec.dtype == dtype else start.to(dtype)
 
 
 TensorBase.kind = Tensor

@@ -1,9 +1,9 @@
-"""Views: tensors that share the value of another tensor, their base, so that a change of one changes both.
+"""Views: tensors that share the value of another tensor, their base: an in-place change of one changes both.
 
 On the server nothing aliases: every op makes a new value. PyTorch programs rely on aliasing in places
-(`w[0].zero_()`, `bias.data[n:].fill_(1)`), so the client emulates it: a view knows its base and the ops that
-made it. An in-place change of a view is written back to the base; a view of a base that was changed is
-computed again when it is next used. Which ops make views is a column of the op table, `put_back`.
+(`w[0].zero_()`, `bias.data[n:].fill_(1)`), so the client emulates it: a view has its base and the ops that
+created it. An in-place change of a view is written back to the base; a view whose base was changed is
+computed again when it is next used. The column `put_back` of the op table names the ops that create views.
 """
 
 from typing import Any
@@ -13,8 +13,8 @@ from gt.ops import TABLE
 from gt.tensors.base import TensorBase, Value, apply
 from gt.tensors.tensor import Tensor
 
-DEEPEST = 8
-"""The longest chain of views of one tensor. Beyond, as in a loop of `x = x.T`, a result is no view."""
+MAX_VIEW_OPS = 8
+"""The most ops between a view and its base. Beyond, as in a loop of `x = x.T`, a result is not a view."""
 
 Step = tuple[str, dict[str, Any]]
 
@@ -44,7 +44,8 @@ class DataView(_Alias):
 
     @_value.setter
     def _value(self, value: Value) -> None:
-        self.owner._value = value
+        # As the owner's own change, outside the graph: one of a view is written back to its base.
+        self.owner._set_value(value)
 
 
 class View(_Alias):
@@ -72,20 +73,24 @@ class View(_Alias):
     def _value(self, value: Value) -> None:
         self._own = value
 
-    def _take_on(self, value: Value) -> None:
+    def _replace(self, value: Value) -> None:
+        self._base, self._path = value.tensor(), ()
+        self._own = self._seen = value
+
+    def _set_value(self, value: Value) -> None:
         with no_grad():
             self._become(value.tensor())
 
     def _chain(self) -> list[Tensor]:
         """The base, and the result of each op on the way to this view."""
-        looks = [self._base]
+        results = [self._base]
         for op, attrs in self._path:
-            looks.append(apply(op, (looks[-1],), attrs))
-        return looks
+            results.append(apply(op, (results[-1],), attrs))
+        return results
 
     def _become(self, result: Tensor) -> Tensor:
-        looks, changed = self._chain(), result
-        for (op, attrs), before in zip(reversed(self._path), reversed(looks[:-1]), strict=True):
+        results, changed = self._chain(), result
+        for (op, attrs), before in zip(reversed(self._path), reversed(results[:-1]), strict=True):
             changed = _put_back(op, attrs, before, changed)
         self._base._become(changed)
         super()._become(result)
@@ -103,7 +108,7 @@ def _put_back(op: str, attrs: dict[str, Any], before: Tensor, changed: Tensor) -
 def _view_of(x: TensorBase, op: str, attrs: dict[str, Any], result: Tensor) -> Tensor:
     base, path = (x._base, x._path) if isinstance(x, View) else (x, ())
     assert isinstance(base, Tensor)
-    if len(path) == DEEPEST:
+    if len(path) == MAX_VIEW_OPS:
         return result
     return View(result._value, result._edge, base, (*path, (op, attrs)))
 

@@ -15,11 +15,11 @@ MAX_INLINE_BYTES = 1 << 16
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """NumPy's dtype for one of ours; bfloat16 is an extension's."""
-    if name == "bfloat16":
+    """NumPy's dtype for one of ours; bfloat16 and 8-bit floats are an extension's."""
+    if name == "bfloat16" or name.startswith("float8"):
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(getattr(ml_dtypes, name))
     return np.dtype(name)
 
 
@@ -45,7 +45,7 @@ def unpack(
     """Decode an array, which may share memory with the message. Raises ProtocolError if it is invalid."""
     if packed.dtype not in ITEMSIZE:
         raise ProtocolError(f"no dtype is called {packed.dtype!r}")
-    if not packed.sound:
+    if not packed.is_valid:
         raise ProtocolError(f"an array of shape {list(packed.shape[:8])} is out of bounds")
     size = packed.nbytes
     buffer: bytearray | bytes | memoryview

@@ -8,7 +8,7 @@ from gt.transport.protocol import Fetched
 
 
 class Assembly:
-    """Replies that are still incomplete, by request: every part goes straight to its place in one array."""
+    """Incomplete replies, by request: every part is copied into one array as it arrives."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, np.ndarray] = {}
@@ -16,7 +16,7 @@ class Assembly:
         self._errors: dict[int, str] = {}
 
     def add(self, reply: Fetched, keep: bool = True) -> Fetched | None:
-        """Take in a reply; the result is the whole one, once it is complete. Data is dropped unless kept."""
+        """Add a part of a reply; returns the reply once it is complete. Unless `keep`, drops the data."""
         request, array, error, part = reply
         if part is None:
             return reply
@@ -36,7 +36,7 @@ class Assembly:
         return Fetched(request, result if failed is None else None, failed)
 
     def drop_data(self, request: int) -> None:
-        """Drop what has come of a reply."""
+        """Drop the parts of a reply that have arrived."""
         self._arrays.pop(request, None)
 
 
@@ -60,13 +60,13 @@ class Replies:
         return len(self._here)
 
     def add_data(self, reply: Fetched) -> None:
-        """Data has come, or a part of it."""
+        """Add a reply to a read, or a part of one."""
         whole = self._assembly.add(reply, keep=reply.request not in self.abandoned)
         if whole is not None:
             self.add(reply.request, whole)
 
     def add(self, request: int, reply: Any) -> None:
-        """A whole reply has come."""
+        """Add a complete reply."""
         self._here[request] = reply
         # In this order, as `abandon` has it in the other: on two threads, one of them drops the reply.
         if request in self.abandoned:
@@ -74,7 +74,7 @@ class Replies:
             self.abandoned.discard(request)
 
     def take(self, request: int) -> Any:
-        """A reply, if it has come whole."""
+        """Remove and return a complete reply; None if it has not arrived."""
         return self._here.pop(request, None)
 
     def abandon(self, request: int) -> None:

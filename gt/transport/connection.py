@@ -1,7 +1,7 @@
-"""A socket to a dispatcher, as clients and workers have one.
+"""The connection of a client or a worker to a dispatcher: a ZeroMQ socket, tcp across hosts, ipc on one.
 
-ZeroMQ, tcp across hosts and ipc on one. Its own heartbeats, which run outside Python, notice a peer that is
-gone or hangs; a monitor tells us. A link is never used by two threads at once: its user holds `lock`.
+ZeroMQ's heartbeats, which run outside Python, detect a peer that has ended or hangs; a monitor socket reports
+it. A link is never used by two threads at once: its user holds `lock`.
 """
 
 import select
@@ -23,27 +23,27 @@ DEAD_SECONDS = 5.0
 
 
 def endpoint(address: str) -> str:
-    """What ZeroMQ calls an address: `localhost:12345` is `tcp://localhost:12345`."""
+    """The ZeroMQ endpoint of an address: `tcp://localhost:12345` for `localhost:12345`."""
     if "://" in address:
         return address
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"an address is host:port, as in localhost:12345, and this is {address!r}")
-    # ZeroMQ's own resolver prefers nothing: localhost may be ::1, where a server rarely listens.
+        raise ValueError(f"an address must be host:port, such as localhost:12345, but got {address!r}")
+    # ZeroMQ may resolve localhost to ::1, where servers rarely listen.
     return f"tcp://{'127.0.0.1' if host == 'localhost' else host}:{port}"
 
 
 def configure(socket: zmq.Socket) -> None:
-    """What all our sockets have in common."""
+    """Set the options that all sockets share."""
     socket.linger = 0
-    socket.sndhwm = socket.rcvhwm = 0  # what is under way is bounded by acknowledgements instead
+    socket.sndhwm = socket.rcvhwm = 0  # no limit: acknowledgements bound the messages in flight
     socket.heartbeat_ivl = int(HEARTBEAT_SECONDS * 1000)
     socket.heartbeat_timeout = int(DEAD_SECONDS * 1000)
     socket.maxmsgsize = MAX_ARRAY
 
 
 def readable(socket: zmq.Socket) -> bool:
-    """Whether something has arrived. Asks the socket itself, which is faster than polling it."""
+    """Whether a message has arrived. Reading the socket's events is faster than polling it."""
     return bool(socket.getsockopt(zmq.EVENTS) & zmq.POLLIN)  # type: ignore[operator] - a number
 
 
@@ -55,7 +55,7 @@ class Link:
         self.address = address
         self.lock = threading.RLock()
         self.lost: str | None = None
-        """Why the connection is gone, if it is."""
+        """The reason why the connection ended; None while it is open."""
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         configure(self._socket)
@@ -75,7 +75,7 @@ class Link:
             self._socket.send_multipart([payload, *frames], copy=False)
 
     def receive(self) -> Iterable[tuple[bytes, list[zmq.Frame]]]:
-        """Everything that has arrived: messages, still encoded, and the arrays behind them. Never waits."""
+        """The messages that have arrived, still encoded, and the arrays behind them. Never waits."""
         with self.lock:
             while self.lost is None and readable(self._socket):
                 payload, *frames = self._socket.recv_multipart(copy=False)
@@ -97,11 +97,11 @@ class Link:
         poll.poll(seconds * 1000)
 
     def watch(self, fd: int) -> None:
-        """Waiting ends also when something arrives here."""
+        """Let `wait` return also when this descriptor becomes readable."""
         self._fds = [*self._fds, fd]
 
     def until(self, done: Callable[[], Any], seconds: float, why: Callable[[], str]) -> Any:
-        """What `done` gives once it gives something; it is asked whenever something may have arrived."""
+        """Call `done` whenever something may have arrived, until it returns a value that is not None."""
         deadline = time.monotonic() + seconds
         while True:
             result = done()
@@ -114,13 +114,13 @@ class Link:
             self.wait(min(left, 0.05))
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         with self.lock:
             if self.lost is None or not self._socket.closed:
                 self.lost = self.lost or f"the connection to {self.address} was closed"
                 self._socket.disable_monitor()
                 self._monitor.close(linger=0)
-                self._socket.close(linger=500)  # what was sent still has to arrive
+                self._socket.close(linger=500)  # to send queued messages
                 self._context.term()
 
     def abandon(self, why: str) -> None:

@@ -2,8 +2,8 @@
 
 On one host, shared memory is used instead. A client connects to the direct address of every worker and
 presents a token that the server gave to it and to the workers; the worker sends the requested data to that
-connection, and tells the dispatcher only that it did. If a worker cannot be reached, its data goes through
-the dispatcher.
+connection, and reports to the dispatcher only that it was sent. If a worker cannot be reached, its data goes
+through the dispatcher.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from gt.transport.protocol import Data
 
 _decode = msgspec.msgpack.Decoder(Data).decode
 Key = tuple[int, tuple[int, ...]]
-"""A request, and where the part that is meant begins."""
+"""A request, and the offset of the requested part."""
 
 
 class DirectReadServer:
@@ -31,14 +31,14 @@ class DirectReadServer:
         self._socket = self._context.socket(zmq.ROUTER)
         configure(self._socket)
         self._socket.router_mandatory = True
-        self._socket.router_handover = True  # whose connection broke comes back with the same token
+        self._socket.router_handover = True  # a client whose connection broke reconnects with the same token
         self._socket.rcvhwm = 1  # clients send nothing here
-        self._socket.sndhwm = 100  # who does not collect what it asked for does not fill this process
+        self._socket.sndhwm = 100  # a client that does not read its data must not fill this process's memory
         self._socket.bind(bind)
         self.address = str(self._socket.getsockopt_string(zmq.LAST_ENDPOINT))
         self.bytes_sent = 0
 
-    def give(self, token: str, message: Data, frame: memoryview) -> bool:
+    def send(self, token: str, message: Data, frame: memoryview) -> bool:
         """Send data to the client that presented this token; False if none has."""
         while readable(self._socket):
             self._socket.recv_multipart()
@@ -52,8 +52,8 @@ class DirectReadServer:
         return True
 
     def close(self) -> None:
-        """Close it."""
-        self._socket.close(linger=500)  # what was handed out still has to arrive
+        """Close the socket."""
+        self._socket.close(linger=500)  # to send queued messages
         self._context.term()
 
 
@@ -68,11 +68,11 @@ class DirectReadClient:
         self.fd = self._socket.fileno()
         self._open: dict[str, str] = {}
         self._expected: dict[Key, tuple[str, Part | None]] = {}
-        """Data that workers say they have sent, and that has not arrived."""
+        """Data that workers have reported as sent, and that has not arrived."""
         self._early: set[Key] = set()
         """Data that arrived before the worker's message about it."""
 
-    def meet(self, addresses: Mapping[str, str], lost: Callable[[int, str, Part | None], None]) -> None:
+    def connect(self, addresses: Mapping[str, str], lost: Callable[[int, str, Part | None], None]) -> None:
         """Connect to these workers only; data of the others that has not arrived is lost."""
         for name in [name for name, address in self._open.items() if addresses.get(name) != address]:
             with contextlib.suppress(zmq.ZMQError):
@@ -109,7 +109,7 @@ class DirectReadClient:
         return bool(message.direct_address)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the socket."""
         self._socket.close(linger=0)
         self._context.term()
 

@@ -28,45 +28,46 @@ from gt.transport.pieces import Piece, ReceiveBuffer
 from gt.transport.protocol import Member
 from gt.transport.shared_memory import SharedMemory, host
 
-POLL_SECONDS = 0.02
+CONNECTION_POLL_SECONDS = 0.02
 """How often a waiting worker checks whether the other one is still connected, in seconds."""
 
-
-SHARED = 1 << 15
-"""From how many bytes on shared memory is faster than a socket."""
+MIN_SHARED_BYTES = 1 << 15
+"""From this size on, shared memory is faster than a socket."""
 
 PIECE = 1 << 22
-"""How many bytes at most go over a socket at once."""
+"""How many bytes a message over a socket has at most."""
 
-WAITING = 16
-"""How many messages of each sender may wait here; the rest waits there. A piece is two."""
+MAX_QUEUED_MESSAGES = 16
+"""How many messages of each sender are queued by the receiver; further ones wait at the sender. A piece is
+two."""
 
-CUT_SECONDS = 3.0
-"""How long to wait for a worker whose connection was cut: what it had sent is lost, and more may come."""
+RECONNECT_SECONDS = 3.0
+"""How long to wait for a worker whose connection was cut: ZeroMQ reconnects, but bytes may have been lost."""
 
-COPIED = 1 << 16
-"""Up to how many bytes it costs less to copy them than to see to it that they stay until they are sent."""
+MAX_COPIED_BYTES = 1 << 16
+"""Up to this size, copying an array is cheaper than keeping it alive until it is sent."""
 
-OWED = 4
-"""How many pieces of another worker's shared memory are kept until there is something else to send it."""
+MAX_UNRETURNED = 4
+"""How many released segments of another worker are reported with other messages; more get a message of their
+own."""
 
 
 class PeerMessage(msgspec.Struct, frozen=True, array_like=True):
-    """What goes before the bytes. With an error there are none: the sender's input has failed."""
+    """The header of a piece. With an error there are no bytes: the sender's input has failed."""
 
     token: str
     number: int
-    """Of the exchange; -1 for none: it only gives back memory."""
+    """The number of the exchange; -1 for a message that only returns shared memory."""
     round: int
     sender: str
     error: str | None = None
     shared: str = ""
-    """If not empty: the bytes are in the shared memory of this name, and there are so many."""
+    """If not empty: the name of the shared memory that has the bytes; `size` is their number."""
     size: int = 0
     returned: list[str] = []
-    """The receiver's shared memory that is free again."""
+    """The receiver's segments of shared memory that the sender has released."""
     offset: int = 0
-    """How many bytes went before these: what was lost on the way is noticed."""
+    """The offset of these bytes, by which the receiver notices lost pieces."""
     last: bool = True
 
 
@@ -76,7 +77,7 @@ Place = tuple[int, int, str]
 
 
 def own_place(server: str, what: str = "peer") -> str:
-    """Where a worker listens for others: beside its server, on the network that leads to it."""
+    """The address on which a worker listens: on the network interface that leads to its server."""
     place = endpoint(server)
     if place.startswith("ipc://"):
         return f"{place}-{what}-{os.getpid()}"
@@ -87,7 +88,7 @@ def own_place(server: str, what: str = "peer") -> str:
 
 
 class Peers:
-    """A worker's way to the others, and theirs to it."""
+    """A worker's connections to the other workers."""
 
     def __init__(
         self, bind: str, context: zmq.Context | None = None, memory: SharedMemory | None = None
@@ -97,17 +98,17 @@ class Peers:
         self._own_context = context is None
         self._inbox = self._context.socket(zmq.PULL)
         _configure(self._inbox)
-        self._inbox.rcvhwm = WAITING
-        self._inbox.rcvtimeo = int(POLL_SECONDS * 1000)
-        # ZeroMQ drops a connection when there is no memory for what comes, and with it what has come.
-        within = bind.startswith("inproc:")
-        if not within:
+        self._inbox.rcvhwm = MAX_QUEUED_MESSAGES
+        self._inbox.rcvtimeo = int(CONNECTION_POLL_SECONDS * 1000)
+        # ZeroMQ drops a connection, and messages that have arrived on it, when memory is exhausted.
+        in_process = bind.startswith("inproc:")
+        if not in_process:
             _start_threads(self._context)
-        self._monitor = None if within else self._inbox.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._monitor = None if in_process else self._inbox.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._connections: dict[int, tuple[str, int]] = {}
-        """Whose connection each is: a worker, and when it came."""
+        """By descriptor of a connection: the worker, and the epoch in which it joined."""
         self._cut: dict[str, tuple[int, float]] = {}
-        """Workers that are there though a connection of theirs has ended: which, and when."""
+        """Workers whose connection has ended, although they have not left: the descriptor, and the time."""
         self._inbox.bind(bind)
         self.address = str(self._inbox.getsockopt_string(zmq.LAST_ENDPOINT))
         self.token = secrets.token_hex(16)
@@ -116,23 +117,23 @@ class Peers:
         self.epoch = 0
         self.members: Mapping[str, Member] = {}
         self._since: dict[str, int] = {}
-        """The epoch in which each of them came."""
+        """By worker: the epoch in which it joined."""
         self._near: set[str] = set()
-        """Those that see the same shared memory."""
+        """The workers that can use the same shared memory, this one included."""
         self._outboxes: dict[str, zmq.Socket] = {}
         self._arrived: dict[Place, list[Piece]] = {}
-        """What has come before its exchange."""
+        """Pieces that arrived before their exchange was executed here."""
         self._buffers: dict[Place, ReceiveBuffer] = {}
-        """What the exchange at hand waits for."""
+        """The buffers of the current exchange that are incomplete."""
         self._given_up: set[Place] = set()
-        """What is not waited for any more, and may still come."""
+        """Pieces that may still arrive and will be dropped."""
         self._sent: dict[Place, int] = {}
-        """How many bytes of what the exchange at hand sends are under way; -1 for all."""
+        """How many bytes the current exchange has sent to each place; -1 for all."""
         self._taken: set[Place] = set()
-        """All of which the exchange at hand was sent."""
+        """The places of the current exchange from which everything has arrived."""
         self.bytes_sent = 0
         self.on_wait: Callable[[], None] = lambda: None
-        """Called while waiting: takes in news of who is there."""
+        """Called while waiting: handles messages of the server about workers that join or leave."""
 
     @property
     def neighbours(self) -> int:
@@ -140,7 +141,7 @@ class Peers:
         return max(1, len(self._near))
 
     def forget_all(self) -> None:
-        """Start anew: the server that knew the others is gone."""
+        """Drop all connections, because the server has gone."""
         for name in self.members:
             self._forget(name)
         self.epoch, self.members, self._near = 0, {}, set()
@@ -150,8 +151,8 @@ class Peers:
             outbox.close(linger=0)
         self._outboxes.clear()
 
-    def meet(self, epoch: int, members: Mapping[str, Member]) -> None:
-        """These are the workers from now on."""
+    def update_members(self, epoch: int, members: Mapping[str, Member]) -> None:
+        """Use these workers from now on, and drop the connections to others."""
         if epoch <= self.epoch:
             return
         self.epoch = epoch
@@ -181,7 +182,7 @@ class Peers:
         error: str | None = None,
         last: bool = True,
     ) -> None:
-        """Send bytes, or that there are none; if these are not the last, more will follow.
+        """Send bytes, or an error in their place; unless they are the last, more will follow.
 
         A message to a worker that has left is dropped.
         """
@@ -197,8 +198,8 @@ class Peers:
     def _send(self, place: Place, array: np.ndarray, offset: int, last: bool) -> None:
         to, size = place[2], array.nbytes
         self.bytes_sent += size if to in self.members else 0
-        if size >= SHARED and to in self._near and self._memory is not None:
-            with contextlib.suppress(OSError):  # it is full: the bytes go by the socket
+        if size >= MIN_SHARED_BYTES and to in self._near and self._memory is not None:
+            with contextlib.suppress(OSError):  # it is full: the bytes are sent over the socket
                 shared = self._memory.put(array, _key(to))
                 self._post(place, None, shared, size, memoryview(b""), offset, last)
                 return
@@ -208,19 +209,18 @@ class Peers:
             self._post(place, None, "", 0, data[start:stop], offset + start, last and stop == size)
 
     def has_sent(self, to: str, number: int, round: int) -> bool:
-        """Whether the exchange at hand has sent all of this already."""
+        """Whether the current exchange has sent everything to this worker already."""
         return self._sent.get((number, round, to)) == -1
 
-    def settle(self) -> None:
-        """An exchange is over. Give back shared memory that is used up: with what is sent next, or now if
-        that is much."""
+    def finish_exchange(self) -> None:
+        """End an exchange. Released shared memory is returned with the next message, or now if it is much."""
         self._sent.clear()
         self._taken.clear()
         self._buffers.clear()
         if self._memory is None:
             return
         for name in self._near:
-            if self._memory.owes(_key(name)) > OWED:
+            if self._memory.count_released(_key(name)) > MAX_UNRETURNED:
                 self._post((-1, 0, name), None, "", 0, memoryview(b""), 0, True)
 
     def _post(
@@ -242,31 +242,34 @@ class Peers:
             outbox = self._outboxes[to] = self._context.socket(zmq.PUSH)
             _configure(outbox)
             outbox.connect(member.address)
-            if number >= 0:  # so that they know whose connection it is, should nothing else get through
+            if number >= 0:
+                # Identifies the sender, in case the connection is lost before the next message.
                 self._post((-1, 0, to), None, "", 0, memoryview(b""), 0, True)
-        returned = self._memory.done_with(_key(to)) if self._memory is not None else []
+        returned = self._memory.take_released(_key(to)) if self._memory is not None else []
         message = PeerMessage(
             member.token, number, round, self.name, error, shared, size, returned, offset, last
         )
         try:
             outbox.send(protocol.encode(message), zmq.NOBLOCK | zmq.SNDMORE)
             try:
-                outbox.send(data, zmq.NOBLOCK, copy=len(data) < COPIED)
+                outbox.send(data, zmq.NOBLOCK, copy=len(data) < MAX_COPIED_BYTES)
             except BaseException:
-                outbox.send(b"", zmq.NOBLOCK)  # or what is sent next would count as these bytes
+                outbox.send(
+                    b"", zmq.NOBLOCK
+                )  # ends the message, so that the next one is not taken for its bytes
                 raise
         except zmq.ZMQError as failed:
             if failed.errno == errno.ENOMEM:
-                raise MemoryError(f"there is no memory to send something to {to}") from None
+                raise MemoryError(f"not enough memory to send data to {to}") from None
 
     def _is_gone(self, name: str, epoch: int) -> bool:
         """Whether the worker that had this name in that epoch is gone; another may have it now."""
         return name not in self.members or self._since[name] > epoch
 
-    def take(self, number: int, buffers: Mapping[tuple[int, str], ReceiveBuffer], epoch: int) -> None:
-        """Have what workers send for an exchange, by round and sender, go where it belongs as it arrives.
+    def receive(self, number: int, buffers: Mapping[tuple[int, str], ReceiveBuffer], epoch: int) -> None:
+        """Receive the bytes of an exchange into these buffers, by round and sender.
 
-        Raises if one of them sends an error, is gone, or takes too long.
+        Raises WorkerError if a sender sends an error, has left, or takes too long.
         """
         begun = polled = time.monotonic()
         deadline = begun + config.timeout()
@@ -276,7 +279,7 @@ class Peers:
             if pieces and pieces[-1].last:
                 self._taken.add(place)
             for piece in pieces:
-                self._land(place, piece)
+                self._add_piece(place, piece)
         self._sort()
         while self._buffers:
             gone = [sender for _, _, sender in self._buffers if self._is_gone(sender, epoch)]
@@ -288,13 +291,13 @@ class Peers:
                 missing = next(iter(self._buffers))[2]
                 raise WorkerError(f"{missing} sent nothing for {config.timeout():g} s (GT_TIMEOUT)")
             self._sort(wait=True)
-            if time.monotonic() - polled > POLL_SECONDS:
+            if time.monotonic() - polled > CONNECTION_POLL_SECONDS:
                 self.on_wait()
                 polled = time.monotonic()
                 self._notice_cuts(begun)
 
     def _notice_cuts(self, begun: float) -> None:
-        """Raise if something that is waited for was lost."""
+        """Raise if a piece that is waited for was lost with a connection."""
         now = time.monotonic()
         while self._monitor is not None and self._monitor.poll(0):
             connection = int(recv_monitor_message(self._monitor)["value"])
@@ -302,22 +305,22 @@ class Peers:
             if name in self.members and self._since[name] == since:
                 self._cut[name] = connection, now
         for _, _, sender in self._buffers:
-            if sender in self._cut and now - max(begun, self._cut[sender][1]) > CUT_SECONDS:
+            if sender in self._cut and now - max(begun, self._cut[sender][1]) > RECONNECT_SECONDS:
                 raise WorkerError(
-                    f"some of what {sender} sent to {self.name} was lost on the way: the connection was cut. "
+                    f"some of the bytes that {sender} sent to {self.name} were lost: the connection was cut. "
                     f"{self.name} may have had too little memory for it. Free tensors, or use more workers"
                 )
 
-    def _land(self, place: Place, piece: Piece) -> None:
+    def _add_piece(self, place: Place, piece: Piece) -> None:
         buffer = self._buffers[place]
         if piece.last:
             self._taken.add(place)
-        buffer.take(piece, place[2])
+        buffer.add(piece, place[2])
         if buffer.done:
             del self._buffers[place]
 
     def give_up(self, number: int, round: int, senders: Collection[str]) -> None:
-        """Do not wait for these any more; what still comes of them is dropped."""
+        """Stop waiting for these senders; pieces of theirs that still arrive are dropped."""
         for sender in senders:
             place = number, round, sender
             self._buffers.pop(place, None)
@@ -326,10 +329,10 @@ class Peers:
                 self._given_up.add(place)
 
     def _sort(self, wait: bool = False) -> None:
-        """Sort what has arrived. What shows no token, or makes no sense, is dropped."""
+        """Assign received pieces to their exchanges; drop invalid messages and those without a token."""
         while True:
             try:
-                # Waits a moment: POLL_SECONDS.
+                # Waits a moment: CONNECTION_POLL_SECONDS.
                 parts = self._inbox.recv_multipart(0 if wait else zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
@@ -341,7 +344,7 @@ class Peers:
             if len(parts) != 2 or not secrets.compare_digest(message.token, self.token):
                 continue
             if self._memory is not None:
-                self._memory.take_back(message.returned)
+                self._memory.reclaim(message.returned)
             connection = _connection(parts[0])
             self._connections[connection] = message.sender, self._since.get(message.sender, 0)
             place = message.number, message.round, message.sender
@@ -349,7 +352,7 @@ class Peers:
                 continue
             error, data = message.error, parts[1].buffer
             if message.shared:
-                # Also if it is not waited for any more: reading it releases the memory.
+                # Also if nothing waits for it any more: reading it releases the memory.
                 error, data = self._shared(message)
             if place in self._given_up:
                 if message.last or error is not None:
@@ -357,9 +360,9 @@ class Peers:
                 continue
             piece = Piece(error, data, message.offset, message.last)
             if place in self._buffers:
-                self._land(place, piece)
+                self._add_piece(place, piece)
                 if piece.last and self._cut and connection != self._cut.get(message.sender, (connection,))[0]:
-                    del self._cut[message.sender]  # all of this came by another: it has recovered
+                    del self._cut[message.sender]  # everything arrived over a new connection
             else:
                 self._arrived.setdefault(place, []).append(piece)
 
@@ -369,7 +372,7 @@ class Peers:
                 raise ProtocolError("this worker has no shared memory")
             return None, self._memory.get(message.shared, message.size, _key(message.sender))
         except ProtocolError as error:
-            return f"what {message.sender} sent cannot be read: {error}", memoryview(b"")
+            return f"the data that {message.sender} sent cannot be read: {error}", memoryview(b"")
 
     def close(self) -> None:
         """Leave."""
@@ -384,17 +387,19 @@ class Peers:
 
 
 def _start_threads(context: zmq.Context) -> None:
-    """Have ZeroMQ start all the threads it needs, by sending something: without memory it could not later,
-    and would end the process."""
+    """Send a message, so that ZeroMQ starts all its threads now.
+
+    If it cannot start one later, for lack of memory, it ends the process.
+    """
     with context.socket(zmq.PULL) as inbox, context.socket(zmq.PUSH) as outbox:
         inbox.bind("inproc://start")
         outbox.connect("inproc://start")
-        outbox.send(bytearray(COPIED), copy=False, track=True)
+        outbox.send(bytearray(MAX_COPIED_BYTES), copy=False, track=True)
         inbox.recv(copy=False)
 
 
 def _connection(frame: zmq.Frame) -> int:
-    """Which connection it came by; -1 within a process."""
+    """The descriptor of the connection that a frame arrived on; -1 within a process."""
     try:
         return int(frame.get(zmq.SRCFD))
     except (zmq.ZMQError, ValueError, TypeError):
@@ -403,11 +408,11 @@ def _connection(frame: zmq.Frame) -> int:
 
 def _configure(socket: zmq.Socket) -> None:
     configure(socket)
-    # A worker that computes for long takes nothing in, heartbeats included; the dispatcher says who is gone.
+    # A worker that computes for long does not read heartbeats; the dispatcher reports workers that have left.
     socket.heartbeat_ivl = 0
     socket.tcp_keepalive = 1
 
 
 def _key(name: str) -> str:
-    """What shared memory calls a worker; clients have names of their own there."""
+    """A worker's name as an owner in SharedMemory, where clients are owners, too."""
     return f"peer {name}"

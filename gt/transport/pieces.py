@@ -7,7 +7,8 @@ from gt.errors import WorkerError
 
 
 class Piece(NamedTuple):
-    """Some of the bytes that one worker sends another for an exchange, or why there are none."""
+    """A part of the bytes that one worker sends another for an exchange, or the error that it sends
+    instead."""
 
     error: str | None
     data: memoryview
@@ -18,21 +19,22 @@ class Piece(NamedTuple):
 class ReceiveBuffer:
     """Receives the bytes of one sender, in order, and passes them on as they arrive."""
 
-    def __init__(self, size: int, land: Callable[[memoryview], None]) -> None:
+    def __init__(self, size: int, use: Callable[[memoryview], None]) -> None:
         self._left = size
-        self._at = 0
-        self._land = land
+        self._offset = 0
+        self._use = use
+        """Called with the bytes of each piece."""
         self.done = False
 
-    def take(self, piece: Piece, sender: str) -> None:
-        """Use what has arrived. Raises if it is an error, or not what was to come."""
+    def add(self, piece: Piece, sender: str) -> None:
+        """Use the next piece. Raises WorkerError if it is an error, or not the expected one."""
         if piece.error is not None:
             raise WorkerError(piece.error)
         size = len(piece.data)
-        if piece.offset != self._at or size > self._left or (piece.last and size != self._left):
-            raise WorkerError(f"some of what {sender} sent was lost on the way")
-        self._at += size
+        if piece.offset != self._offset or size > self._left or (piece.last and size != self._left):
+            raise WorkerError(f"some of the bytes that {sender} sent were lost")
+        self._offset += size
         self._left -= size
         self.done = piece.last
         if size:
-            self._land(piece.data)
+            self._use(piece.data)

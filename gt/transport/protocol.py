@@ -23,8 +23,8 @@ from gt.stream.instructions import (
 )
 from gt.stream.layouts import Placement
 
-VERSION = 6
-"""Both ends must speak the same one. Raise it when a struct below changes."""
+VERSION = 7
+"""The protocol version, which must be equal on both ends. Raise it when a struct below changes."""
 
 MAX_MESSAGE = 1 << 26
 """How many bytes a message may have, the arrays behind it not counted."""
@@ -37,18 +37,18 @@ MAX_INSTRUCTIONS = 1 << 16
 
 
 class Data(msgspec.Struct, frozen=True, tag=10, array_like=True):
-    """A tensor's data, or `error` says why there is none."""
+    """A tensor's data, or the error in place of it."""
 
     request: int
     array: ArrayData | None
     error: str | None = None
     part: Part | None = None
     direct_address: str = ""
-    """If not empty: the worker that has sent the bytes by a direct read."""
+    """If not empty: the worker that sends the bytes by a direct read."""
 
 
 class Fetched(NamedTuple):
-    """A Data whose array is in this very process."""
+    """A Data whose array is in the same process."""
 
     request: int
     array: np.ndarray | None
@@ -62,14 +62,14 @@ class Fetched(NamedTuple):
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True):
-    """A tensor could not be made, and why."""
+    """A tensor that could not be computed, and the error."""
 
     tensor: int
     error: str
 
 
 class Ack(msgspec.Struct, frozen=True, tag=11, array_like=True):
-    """Every batch up to this one was carried out."""
+    """All batches up to this one were executed."""
 
     sequence: int
     returned: list[str] = []
@@ -77,22 +77,22 @@ class Ack(msgspec.Struct, frozen=True, tag=11, array_like=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=12, array_like=True):
-    """The server will not talk to this peer any more, and says why."""
+    """The server refuses this peer, for this reason."""
 
     error: str
 
 
 class Welcome(msgspec.Struct, frozen=True, tag=13, array_like=True):
-    """You are in, under this name."""
+    """The server accepts a client or worker, under this name."""
 
     name: str
     shared_memory: bool
-    """Whether both sides see the same shared memory."""
+    """Whether both sides can use the same shared memory."""
     number: int = 0
     """For a worker: its number, which no other has. Its range of tensor ids follows from it."""
 
 
-class Farewell(msgspec.Struct, frozen=True, tag=18, array_like=True):
+class ByeAck(msgspec.Struct, frozen=True, tag=18, array_like=True):
     """The answer to Bye: everything that the client sent has been read and is on the tape."""
 
 
@@ -122,28 +122,28 @@ class TapeLines(msgspec.Struct, frozen=True, tag=17, array_like=True):
 
 
 class Stats(msgspec.Struct, frozen=True, tag=14, array_like=True):
-    """What every worker has done, by name, and the dispatcher."""
+    """The statistics of every worker, by name, and of the dispatcher."""
 
     request: int
     workers: dict[str, dict[str, Any]]
     dispatcher: dict[str, Any]
 
 
-# --- what a client sends ---
+# --- from client to server ---
 
 
 ProcessId = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 
 
 class Hello(msgspec.Struct, frozen=True, tag=20, array_like=True):
-    """A client wants in."""
+    """The first message of a client."""
 
     version: int
     host: str
-    """Which machine's shared memory it sees."""
+    """The id of the shared memory that it can use: see `shared_memory.host`."""
     pid: ProcessId
     memory: str = ""
-    """What the names of its shared memory begin with."""
+    """The prefix of the names of its shared memory."""
 
 
 class Batch(msgspec.Struct, frozen=True, tag=21, array_like=True):
@@ -156,33 +156,33 @@ class Batch(msgspec.Struct, frozen=True, tag=21, array_like=True):
 
 
 class GetStats(msgspec.Struct, frozen=True, tag=22, array_like=True):
-    """Ask for Stats."""
+    """Request Stats."""
 
     request: int
 
 
 class GetTape(msgspec.Struct, frozen=True, tag=26, array_like=True):
-    """Ask for the lines of the tape from this number on, as far as they are kept."""
+    """Request the lines of the tape from this number on, as far as they are kept."""
 
     request: int
     start: Annotated[int, msgspec.Meta(ge=0)]
     own: bool = False
-    """Whether also those about the client that asks."""
+    """Whether to include the lines about this client."""
 
 
 class Bye(msgspec.Struct, frozen=True, tag=23, array_like=True):
-    """The client leaves; nothing it holds is needed any more. The answer is Farewell."""
+    """A client disconnects, and its tensors can be freed; or a worker does. The answer is ByeAck."""
 
 
 class GetLayout(msgspec.Struct, frozen=True, tag=25, array_like=True):
-    """Ask for a tensor's placements."""
+    """Request a tensor's placements."""
 
     request: int
     tensor: int
 
 
 class FollowLog(msgspec.Struct, frozen=True, tag=24, array_like=True):
-    """Write the tape to this file from now on, or to none. Only of a server that is the program's own."""
+    """Write the tape to this file from now on, or to none. Only for a server that the program has started."""
 
     path: str | None
 
@@ -191,47 +191,47 @@ class FollowLog(msgspec.Struct, frozen=True, tag=24, array_like=True):
 
 
 class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
-    """A worker wants in."""
+    """The first message of a worker."""
 
     version: int
     host: str
     pid: ProcessId
     memory: str
     name: str
-    """What it wants to be called; empty to be given a name."""
+    """The name that it wants; empty for any."""
     engine: str
     address: str = ""
-    """Where other workers reach it."""
+    """Its address for other workers."""
     token: str = ""
-    """What they have to show."""
+    """The token that other workers must present there."""
     memory_limit: int = 0
-    """How many bytes its tensors may take; 0 if it does not say."""
+    """How many bytes its tensors may take; 0 if unknown."""
     machine_memory: int = 0
-    """How many bytes its machine has, for all workers there; 0 if that is not known."""
+    """How many bytes its machine has, for all workers there; 0 if unknown."""
     direct_address: str = ""
-    """Where clients on other hosts collect data."""
+    """Its address for direct reads."""
 
 
 class Mesh(msgspec.Struct, frozen=True, tag=36, array_like=True):
-    """Who the workers are from now on, and how they are reached. Its number only grows: it is an epoch."""
+    """The current workers and their addresses. Each change of them begins a new epoch, a larger number."""
 
     epoch: int
     members: "dict[str, Member]"
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
-    """A worker, as others need to know it."""
+    """A worker's address, token and host, for other workers."""
 
     address: str
     token: str
     host: str = ""
-    """Which shared memory it sees; empty if none."""
+    """The id of the shared memory that it can use; empty if there is none."""
     memory: int = 0
-    """How many bytes its machine has, for all workers there; 0 if that is not known."""
+    """How many bytes its machine has, for all workers there; 0 if unknown."""
 
 
 class GetSpecs(msgspec.Struct, frozen=True, tag=37, array_like=True):
-    """Ask a worker for the shapes and dtypes of what it holds of a client."""
+    """Request the shapes and dtypes of a client's tensors from a worker."""
 
     client: str
 
@@ -245,7 +245,7 @@ class Specs(msgspec.Struct, frozen=True, tag=38, array_like=True):
 
 
 class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
-    """Execute these instructions of this client. `shared_memory`: whether the client can read it."""
+    """Execute instructions of a client. `shared_memory`: whether the client can use the worker's."""
 
     sequence: int
     client: str
@@ -254,54 +254,53 @@ class Work(msgspec.Struct, frozen=True, tag=31, array_like=True):
     returned: list[str] = []
     """The worker's shared memory that is free again."""
     token: str = ""
-    """What the client presents for direct reads, if it is on another host."""
+    """The token that the client presents for direct reads, if it is on another host."""
 
 
 class Done(msgspec.Struct, frozen=True, tag=32, array_like=True):
-    """A Work was carried out; what failed in it, and the data it asked for."""
+    """A Work was executed: its failures, and the data that it read."""
 
     sequence: int
     seconds: float
-    """How long it took: what a fair share is measured in."""
+    """How long it took. Fair shares are measured in this."""
     failed: list[Failed]
     data: list[Data]
     returned: list[str] = []
     """The client's shared memory that is free again."""
     marks: list[tuple[int, WorkerHotPathStart | WorkerHotPathEnd]] = []
-    """The hot paths that the worker found in it: each mark with the index of the instruction it stands
-    before, among the Work's instructions, those of a Replay counted one by one."""
+    """The hot paths that the worker detected in it: each marker with the index of the instruction that it
+    precedes among the Work's instructions, with repeats expanded."""
     injected: list[Injected] = []
-    """What the worker's modifiers put into it."""
+    """The instructions that the worker's modifiers added."""
 
 
 class ForgetClient(msgspec.Struct, frozen=True, tag=33, array_like=True):
-    """Drop everything of this client."""
+    """Free all tensors of a client."""
 
     client: str
 
 
 class GetWorkerStats(msgspec.Struct, frozen=True, tag=34, array_like=True):
-    """Ask a worker what it has done."""
+    """Request a worker's statistics."""
 
     request: int
     client: str = ""
-    """On whose behalf: of modifiers, this client's are wanted."""
+    """The client whose modifiers' statistics are included."""
 
 
 class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
-    """What a worker has done."""
+    """A worker's statistics."""
 
     request: int
     stats: dict[str, Any]
 
 
 FromClient = Hello | Batch | GetStats | GetLayout | GetTape | FollowLog | Bye
-ToClient = Welcome | Ack | Data | Stats | Layouts | DirectReads | TapeLines | Farewell | Refused
-FromWorker = WorkerHello | Done | WorkerStats | Specs | Bye
+ToClient = Welcome | Ack | Data | Stats | Layouts | DirectReads | TapeLines | ByeAck | Refused
 ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Mesh | Refused
 
 encode = encode_instruction
-"""Any message, too: one encoder serves all types."""
+"""Encodes any message: the encoder of instructions serves all types."""
 decode_by_server = msgspec.msgpack.Decoder(FromClient | WorkerHello | Done | WorkerStats | Specs).decode
 decode_by_client = msgspec.msgpack.Decoder(ToClient).decode
 decode_by_worker = msgspec.msgpack.Decoder(ToWorker).decode

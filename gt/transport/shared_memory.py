@@ -1,9 +1,9 @@
-"""Shared memory: how arrays travel between two processes on one host, at the price of one copy.
+"""Shared memory: arrays are passed between two processes on one host, with one copy.
 
-The sender copies an array into a segment and sends the segment's name; the receiver uses the segment's memory
-as it is. When nothing there refers to it any more, the name goes back to the sender with some later message,
-and the segment is used again. That is what makes it fast: memory that has been touched before is ten times
-faster to write to than memory the system still has to provide.
+The sender copies an array into a segment and sends the segment's name; the receiver maps the segment and
+reads the array in place. When nothing in the receiver refers to it any more, the name goes back to the sender
+with a later message, and the sender reuses the segment: writing to pages that were written before is about
+ten times as fast as writing to new ones, which the system has to allocate and clear.
 """
 
 import contextlib
@@ -24,26 +24,29 @@ from gt.errors import ProtocolError
 
 FOLDER = Path("/dev/shm")
 KEPT_BYTES = 1 << 30
-"""How much unused memory a process holds on to for the next array."""
+"""How many bytes of unused segments a process keeps for other arrays."""
 
-_PREFIX = re.compile(r"gt-(\d+)-[0-9a-f]{16}-")
+_PREFIX = re.compile(r"gt-(\d{1,9})-[0-9a-f]{16}-")  # a process id
 _NAME = re.compile(_PREFIX.pattern + "[0-9a-f]{32}")
 
 
 @functools.cache
 def host() -> str:
-    """Which shared memory this process sees: two processes that say the same see the same. Empty if none."""
+    """An id of the shared memory that this process can use, equal for processes that share it.
+
+    Empty if there is none.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         place = FOLDER.stat()
-        processes = Path("/proc/self/ns/pid").readlink()  # or a process id means nothing
+        processes = Path("/proc/self/ns/pid").readlink()  # in another namespace, process ids differ
         return f"{boot}:{place.st_dev}:{place.st_ino}:{os.getuid()}:{processes}"
     except OSError:
         return ""
 
 
 class _Segment:
-    """A piece of shared memory that this process made."""
+    """A file in shared memory that this process created."""
 
     def __init__(self, name: str, size: int) -> None:
         self.name = name
@@ -58,8 +61,8 @@ class _Segment:
         path = FOLDER / name
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         try:
-            # Written, not mapped: the system need not clear the pages first, and full memory is an error
-            # here, where a mapping would raise a signal.
+            # Written, not mapped: the system need not clear the pages first, and if memory is exhausted,
+            # `write` fails, where a mapping would raise a signal.
             left = data
             while left:
                 left = left[os.write(file, left) :]
@@ -71,36 +74,41 @@ class _Segment:
         return cls(name, len(data))
 
     def fill(self, array: np.ndarray) -> None:
-        """Put other data into it."""
+        """Overwrite it with another array."""
         if self._memory is None:
             self._memory = _map(self.name)
         np.copyto(np.frombuffer(self._memory, array.dtype, array.size).reshape(array.shape), array)
 
     def remove(self) -> None:
-        """Give the memory back to the system, once the other side has let go of it too."""
+        """Unlink the file. Its memory is freed when the other side has unmapped it, too."""
         (FOLDER / self.name).unlink(missing_ok=True)
         if self._memory is not None:
             self._memory.close()
 
 
 class SharedMemory:
-    """One process's shared memory: the segments it made, and those of others that it uses."""
+    """One process's shared memory: the segments it created, and those of other processes that it has
+    mapped."""
 
     def __init__(self) -> None:
         self.prefix = f"gt-{os.getpid()}-{os.urandom(8).hex()}-"
-        """What the names of its segments begin with."""
+        """The prefix of its segments' names."""
         self._lock = threading.Lock()
         self._free: list[_Segment] = []
-        self._lent: dict[str, _Segment] = {}
+        """Its segments that can be reused."""
+        self._in_use: dict[str, _Segment] = {}
+        """Its segments that a receiver uses, by name."""
         self._mapped: dict[str, tuple[str, mmap.mmap]] = {}
-        self._done_with: defaultdict[str, list[str]] = defaultdict(list)
+        """By name: the owner of another process's segment, and the mapping."""
+        self._released: defaultdict[str, list[str]] = defaultdict(list)
+        """By owner: the segments that are no longer used here, and that it has not been sent yet."""
 
     # --- as a sender ---
 
     def put(self, array: np.ndarray, receiver: str) -> str:
         """Copy an array into a segment; the result is its name."""
         size = array.nbytes
-        with self._lock:  # two threads must not choose the same one
+        with self._lock:  # two threads must not choose the same segment
             fitting = [segment for segment in self._free if size <= segment.size <= 2 * size]
             segment = min(fitting, key=lambda one: one.size, default=None)
             if segment is not None:
@@ -109,51 +117,52 @@ class SharedMemory:
             if segment is not None:
                 segment.fill(array)
         except ProtocolError:
-            segment = None  # it was removed; use another
+            segment = None  # its file was removed
         if segment is None:
             data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             segment = _Segment.filled(self.prefix, data)
         segment.receiver = receiver
-        self._lent[segment.name] = segment
+        self._in_use[segment.name] = segment
         return segment.name
 
-    def take_back(self, names: Iterable[str]) -> None:
-        """The receiver is done with these."""
+    def reclaim(self, names: Iterable[str]) -> None:
+        """Reuse segments that the receiver has released."""
         with self._lock:
-            self._free += [self._lent.pop(name) for name in names if name in self._lent]
+            self._free += [self._in_use.pop(name) for name in names if name in self._in_use]
             while sum(one.size for one in self._free) > KEPT_BYTES:
                 self._free.pop(0).remove()
 
     def close(self) -> None:
-        """Give everything back."""
-        for segment in [*self._free, *self._lent.values()]:
-            with contextlib.suppress(BufferError):  # still in use here; the name is gone all the same
+        """Remove all segments."""
+        for segment in [*self._free, *self._in_use.values()]:
+            with contextlib.suppress(BufferError):  # still in use here, but the file is unlinked
                 segment.remove()
         self._free.clear()
-        self._lent.clear()
+        self._in_use.clear()
 
     # --- as a receiver ---
 
     def get(self, name: str, size: int, owner: str) -> memoryview:
-        """The memory of this name. When nothing refers to it any more, `done_with(owner)` lists it."""
+        """The memory of a segment. When nothing refers to it any more, `take_released(owner)` returns its
+        name."""
         if name not in self._mapped:
             self._forget_removed()
             self._mapped[name] = owner, _map(name)
         memory = self._mapped[name][1]
         if len(memory) < size:
             raise ProtocolError(f"shared memory {name} has {len(memory)} bytes, not {size}")
-        # An object of its own for each use: its end is the end of the use.
-        lease = (ctypes.c_ubyte * size).from_buffer(memory)
-        weakref.finalize(lease, self._done_with[owner].append, name).atexit = False
-        return memoryview(lease).cast("B")
+        # A new object for each use, whose finalizer reports the end of the use.
+        use = (ctypes.c_ubyte * size).from_buffer(memory)
+        weakref.finalize(use, self._released[owner].append, name).atexit = False
+        return memoryview(use).cast("B")
 
-    def owes(self, owner: str) -> int:
-        """How many pieces have been used up and not been given back."""
-        return len(self._done_with.get(owner, ()))
+    def count_released(self, owner: str) -> int:
+        """The number of released segments that have not been reported to their owner."""
+        return len(self._released.get(owner, ()))
 
-    def done_with(self, owner: str) -> list[str]:
-        """What has been used up since the last call, to be given back to its owner."""
-        names = self._done_with.get(owner)
+    def take_released(self, owner: str) -> list[str]:
+        """The names of the segments that were released since the last call, to be sent to their owner."""
+        names = self._released.get(owner)
         if not names:
             return []
         taken = names[:]
@@ -161,29 +170,29 @@ class SharedMemory:
         return taken
 
     def forget(self, peer: str) -> None:
-        """Release the segments shared with a peer that has left: its own, and those lent to it.
+        """Drop the segments shared with a peer that has left: its own, and those that it used.
 
-        It is not used again: an array that they read may live on in their program.
+        The latter are not reused: the peer's program may still have an array in them.
         """
-        for name in [name for name, segment in list(self._lent.items()) if segment.receiver == peer]:
-            self._lent.pop(name).remove()
-        self._done_with.pop(peer, None)
+        for name in [name for name, segment in list(self._in_use.items()) if segment.receiver == peer]:
+            self._in_use.pop(name).remove()
+        self._released.pop(peer, None)
         self._unmap(name for name, (owner, _) in list(self._mapped.items()) if owner == peer)
 
     def _forget_removed(self) -> None:
-        """Let go of memory whose owner has given it back."""
+        """Unmap segments whose owner has removed them."""
         self._unmap([name for name in self._mapped if not (FOLDER / name).exists()])
 
     def _unmap(self, names: Iterable[str]) -> None:
         for name in names:
             _, memory = self._mapped.pop(name)
-            with contextlib.suppress(BufferError):  # in use; it is closed when that ends
+            with contextlib.suppress(BufferError):  # in use: unmapped with the last reference
                 memory.close()
 
 
 def _map(name: str) -> mmap.mmap:
     if not _NAME.fullmatch(name):
-        raise ProtocolError(f"{name!r} is no shared memory of ours")
+        raise ProtocolError(f"{name!r} is not the name of a segment of gt")
     try:
         file = os.open(FOLDER / name, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
@@ -197,7 +206,7 @@ def _map(name: str) -> mmap.mmap:
 
 
 def sweep(prefix: str) -> bool:
-    """Give back what a process left behind, if it is gone; the result is whether it is."""
+    """Remove the segments of a process that has ended; returns whether it has."""
     match = _PREFIX.fullmatch(prefix)
     if match and alive(int(match[1])):
         return False
@@ -208,7 +217,7 @@ def sweep(prefix: str) -> bool:
 
 
 def sweep_all() -> None:
-    """Give back what any process that is gone left behind."""
+    """Remove the segments of all processes that have ended."""
     for path in FOLDER.glob("gt-*-*"):
         match = _NAME.fullmatch(path.name)
         if match and not alive(int(match[1])):

@@ -1,7 +1,7 @@
-"""A worker: it holds tensors and carries out instructions, and knows nothing else.
+"""A worker: it holds the tensors of clients and executes instructions on them.
 
-It computes with one engine (`gt.worker.engine`), which is loaded when the first instruction arrives.
-Imports `gt.ops` and `gt.transport`, never the client or the dispatcher.
+It computes with one engine (`gt.worker.engine`), which is loaded when the first instruction arrives. Imports
+`gt.ops`, `gt.stream` and `gt.transport`, never the client or the dispatcher.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ __all__ = ["Worker"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import Worker on first use: a client only needs the detector."""
+    """Import Worker on first use: a program that connects to a server needs none."""
     if name == "Worker":
         from gt.worker.worker import Worker
 

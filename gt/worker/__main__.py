@@ -18,7 +18,7 @@ def _bytes(text: str) -> int:
     """A size in bytes: 1000000, 512MB, 1.5GB."""
     match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
     if match is None:
-        raise argparse.ArgumentTypeError(f"a size is a number and a unit, as in 512MB, and this is {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number and a unit, such as 512MB, but got {text!r}")
     return int(float(match[1]) * UNITS[match[2].upper()])
 
 

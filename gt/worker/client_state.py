@@ -3,6 +3,7 @@
 from typing import Any
 
 from gt.stream.hotpath_detector import HotPathDetector
+from gt.stream.instructions import Site
 from gt.stream.modifiers import ClientModifiers
 from gt.stream.repeat_builder import RepeatBuilder
 
@@ -34,7 +35,7 @@ class ClientState:
         the worker's own would overlap them."""
         self.values: dict[int, Any] = {}
         self.failures: dict[int, str] = {}
-        self.sites: dict[int, str] = {}
+        self.sites: dict[int, Site] = {}
 
     @property
     def detector(self) -> HotPathDetector | None:

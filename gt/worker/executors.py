@@ -1,7 +1,7 @@
 """Executors: for each type of instruction, the function by which a worker executes it.
 
-Op and FreeTensor, which are nearly all instructions, are executed by `Worker.carry_out` itself, for speed. An
-instruction that a worker did not get to, because its batch was aborted, goes to `abort` of its executor.
+Op and FreeTensor, which are nearly all instructions, are executed by `Worker.carry_out` itself, for speed. If
+a batch is aborted, the executor's `abort` is called for each of its instructions that was not executed.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from gt.stream.repeats import Repeat
 from gt.transport.arrays import numpy_dtype
 from gt.transport.protocol import Failed, Fetched
 from gt.worker.client_state import ClientState
-from gt.worker.collectives.exchange import exchange, poison
+from gt.worker.collectives.exchange import exchange, send_error
 
 if TYPE_CHECKING:
     from gt.worker.limits.memory import Limit
@@ -48,11 +48,11 @@ Abort = Callable[[Execution, Any, str], None]
 
 
 def _nothing(run: Execution, instruction: Any, why: str = "") -> None:
-    """For instructions that workers have nothing to do for."""
+    """Do nothing: the instruction is for the dispatcher or for detectors."""
 
 
 class Executor(NamedTuple):
-    """How a type of instruction is executed, and what is done instead if its batch is aborted.
+    """The functions that execute a type of instruction, and that abort it if its batch is aborted.
 
     In addition, the tensors that an aborted instruction would have made become failures.
     """
@@ -61,109 +61,115 @@ class Executor(NamedTuple):
     abort: Abort = _nothing
 
 
-def _get_data(run: Execution, order: GetData) -> None:
+def _get_data(run: Execution, instruction: GetData) -> None:
     state, worker = run.state, run.worker
     try:
-        array = worker.engine.get(state.values[order.tensor])
-        run.data.append(Fetched(order.request, array, None, order.part))
+        array = worker.engine.get(state.values[instruction.tensor])
+        if instruction.part is not None and array.shape != instruction.part.shape:
+            raise ValueError(
+                f"this part of the tensor is {list(array.shape)}, not {list(instruction.part.shape)}"
+            )
+        run.data.append(Fetched(instruction.request, array, None, instruction.part))
     except Exception as error:  # noqa: BLE001 - any error of an engine is sent to the client, as a value
-        cause = state.failures.get(order.tensor) or worker.message("giving out data", error)
-        run.data.append(Fetched(order.request, None, cause, order.part))
+        cause = state.failures.get(instruction.tensor) or worker.message("reading the data", error)
+        run.data.append(Fetched(instruction.request, None, cause, instruction.part))
 
 
-def _abort_get_data(run: Execution, order: GetData, why: str) -> None:
-    run.data.append(Fetched(order.request, None, why, order.part))
+def _abort_get_data(run: Execution, instruction: GetData, why: str) -> None:
+    run.data.append(Fetched(instruction.request, None, why, instruction.part))
 
 
-def _upload(run: Execution, order: Upload) -> None:
+def _upload(run: Execution, instruction: Upload) -> None:
     try:
         if run.limit is not None:
-            run.limit.check(order.array.nbytes)
-        run.state.values[order.result] = run.worker.engine.put(order.array)
+            run.limit.check(instruction.array.nbytes)
+        run.state.values[instruction.result] = run.worker.engine.put(instruction.array)
     except Exception as error:  # noqa: BLE001 - as above
-        array = order.array
-        what = f"taking in <{array.dtype} {list(array.shape)}, {array.nbytes} bytes>"
-        run.failed.append(run.worker.fail(run.state, order.result, what, error))
+        array = instruction.array
+        what = f"uploading <{array.dtype} {list(array.shape)}, {array.nbytes} bytes>"
+        run.failed.append(run.worker.fail(run.state, instruction.result, what, error))
 
 
-def _create(run: Execution, order: CreateTensor) -> None:
+def _create(run: Execution, instruction: CreateTensor) -> None:
     """Create a tensor from bytes in the instruction itself, such as one that a modifier has injected."""
-    array = order.array
+    array = instruction.array
     try:
-        if order.part is not None or array.shared or not isinstance(array.data, bytes):
+        if instruction.part is not None or array.shared or not isinstance(array.data, bytes):
             raise ValueError("its bytes are not in the instruction")
         if len(array.data) != array.nbytes:
             raise ValueError(f"{array!r} comes with {len(array.data)} bytes")
         data = np.frombuffer(bytearray(array.data), numpy_dtype(array.dtype)).reshape(array.shape)
     except Exception as error:  # noqa: BLE001 - as above
-        run.failed.append(run.worker.fail(run.state, order.result, "an upload", error))
+        run.failed.append(run.worker.fail(run.state, instruction.result, "an upload", error))
         return
-    _upload(run, Upload(order.result, data))
+    _upload(run, Upload(instruction.result, data))
 
 
-def _site(run: Execution, order: Site) -> None:
-    run.state.sites[order.number] = order.where
+def _site(run: Execution, instruction: Site) -> None:
+    run.state.sites[instruction.number] = instruction
 
 
-def _lost(run: Execution, order: Lost) -> None:
-    run.state.failures.update(dict.fromkeys(order.tensors, order.error))
+def _lost(run: Execution, instruction: Lost) -> None:
+    run.state.failures.update(dict.fromkeys(instruction.tensors, instruction.error))
 
 
 def _repeat(run: Execution, repeat: Repeat) -> None:
     run.worker.repeats.run(run.state, repeat, run.failed, run.data, run.limit is not None)
 
 
-def _exchange(run: Execution, order: Exchange) -> None:
+def _exchange(run: Execution, instruction: Exchange) -> None:
     """Take part in an exchange, even with nothing to send: other workers wait for this one."""
     worker, state, peers = run.worker, run.state, run.worker.peers
-    worker.exchanged.add(order.number)
+    worker.exchanged.add(instruction.number)
     try:
         if peers is None:
-            raise RuntimeError("this worker knows no others")
-        sends = peers.name in order.source.workers
-        own, error = _own_part(worker, state, order) if sends else (None, None)
-        result = exchange(order, own, error, peers)
+            raise RuntimeError("this worker has no connections to other workers")
+        sends = peers.name in instruction.source.workers
+        own, error = _own_part(worker, state, instruction) if sends else (None, None)
+        result = exchange(instruction, own, error, peers)
         if result is not None:
             if worker.limit is not None:
                 worker.limit.check(result.nbytes)
-            state.values[order.result] = worker.engine.put(result)
+            state.values[instruction.result] = worker.engine.put(result)
     except WorkerError as cause:
-        state.failures[order.result] = str(cause)
-        run.failed.append(Failed(order.result, str(cause)))
+        state.failures[instruction.result] = str(cause)
+        run.failed.append(Failed(instruction.result, str(cause)))
     except Exception as error:  # noqa: BLE001 - as above
-        run.failed.append(worker.fail(state, order.result, order.kind, error))
+        run.failed.append(worker.fail(state, instruction.result, instruction.kind, error))
 
 
-def _own_part(worker: "Worker", state: ClientState, order: Exchange) -> tuple[np.ndarray | None, str | None]:
+def _own_part(
+    worker: "Worker", state: ClientState, instruction: Exchange
+) -> tuple[np.ndarray | None, str | None]:
     """The array that this worker sends in an exchange, or the reason why it has none."""
-    if order.tensor not in state.values:
-        missing = f"Tensor not found: there is no tensor {order.tensor}"
-        return None, state.failures.get(order.tensor, missing)
+    if instruction.tensor not in state.values:
+        missing = f"Tensor not found: there is no tensor {instruction.tensor}"
+        return None, state.failures.get(instruction.tensor, missing)
     try:
-        array = worker.engine.get(state.values[order.tensor])
-        index = order.source.workers.index(worker.name)
-        expected = order.source.local_shape(index, order.shape)
-        if array.shape == expected and array.dtype.name == order.dtype:
+        array = worker.engine.get(state.values[instruction.tensor])
+        index = instruction.source.workers.index(worker.name)
+        expected = instruction.source.local_shape(index, instruction.shape)
+        if array.shape == expected and array.dtype.name == instruction.dtype:
             return array, None
         found = f"{array.dtype}{list(array.shape)}"
-        return None, f"{order.kind} on {worker.name}: {found} is not {list(expected)}"
+        return None, f"{instruction.kind} on {worker.name}: {found} is not {list(expected)}"
     except Exception as error:  # noqa: BLE001 - as above; and the other workers must get it
-        return None, worker.message(order.kind, error)
+        return None, worker.message(instruction.kind, error)
 
 
-def _abort_exchange(run: Execution, order: Exchange, why: str) -> None:
+def _abort_exchange(run: Execution, instruction: Exchange, why: str) -> None:
     """Send the error to the workers that wait, unless this one has taken part already."""
-    if run.worker.peers is not None and order.number not in run.worker.exchanged:
-        poison(order, why, run.worker.peers)
+    if run.worker.peers is not None and instruction.number not in run.worker.exchanged:
+        send_error(instruction, why, run.worker.peers)
 
 
-def _shard_op(run: Execution, order: ShardOp) -> None:
+def _shard_op(run: Execution, instruction: ShardOp) -> None:
     """Slice a tensor of which this worker has all."""
-    index: list[Any] = [*[[0, 1 << 62, 1]] * order.axis, [order.start, order.stop, 1]]
-    op = Op(order.result, "getitem", (order.tensor,), {"index": index}, -1)
+    index: list[Any] = [*[[0, 1 << 62, 1]] * instruction.axis, [instruction.start, instruction.stop, 1]]
+    op = Op(instruction.result, "getitem", (instruction.tensor,), {"index": index}, -1)
     values = run.state.values
     try:
-        values[order.result] = run.worker.engine.run("getitem", [values[order.tensor]], op.attrs)
+        values[instruction.result] = run.worker.engine.run("getitem", [values[instruction.tensor]], op.attrs)
     except Exception as error:  # noqa: BLE001 - as above
         run.failed.append(run.worker.op_failed(run.state, op, error))
 
@@ -177,7 +183,6 @@ EXECUTORS: dict[type, Executor] = {
     Repeat: Executor(_repeat),
     Exchange: Executor(_exchange, _abort_exchange),
     ShardOp: Executor(_shard_op),
-    # For the dispatcher, and for detectors.
     Signal: Executor(_nothing),
     Boundary: Executor(_nothing),
 }

@@ -1,5 +1,4 @@
-"""A worker in a process of its own: it joins a server, executes its chunks, and joins again if the server is
-restarted."""
+"""A worker process: registers with a server, and again if that is restarted, and executes chunks."""
 
 import os
 import time
@@ -25,11 +24,11 @@ from gt.worker.worker import Worker
 
 
 class Refused(Exception):
-    """The server does not want this worker."""
+    """The server refused this worker."""
 
 
 class WorkerProcess:
-    """Passes messages between a socket and a worker."""
+    """Receives messages from a server, and passes them to a worker."""
 
     def __init__(self, worker: Worker, address: str, timeout: float, report: Callable[[str], None]) -> None:
         self.worker = worker
@@ -39,15 +38,16 @@ class WorkerProcess:
         self._report = report
         self._memory = SharedMemory()
         self._decoders: dict[str, RepeatDecoder] = {}
-        """By client: what is known of its repeats."""
+        """By client: the decoder of its repeats."""
         self._welcome: protocol.Welcome | None = None
         self._peers = worker.peers = Peers(own_place(address), memory=self._memory)
         self._direct_reads = DirectReadServer(own_place(address, "direct_address"))
         self._backlog: deque[tuple[protocol.ToWorker, list[Any]]] = deque()
-        """What has arrived and is still to be done: while waiting for other workers, more arrives."""
+        """Messages that have arrived and are not handled: more arrive while it waits for other workers."""
 
     def run(self, alive: Callable[[], bool]) -> None:
-        """Serve until interrupted, until `alive` says no, or until no server answers for too long."""
+        """Serve until interrupted, until `alive` returns False, or until no server has answered for `timeout`
+        s."""
         try:
             deadline = time.monotonic() + self._timeout
             again = False
@@ -58,7 +58,7 @@ class WorkerProcess:
                         try:
                             self._serve(link, alive)
                         except Refused as error:
-                            self._report(f"the server at {self.address} sent this worker away: {error}")
+                            self._report(f"the server at {self.address} refused this worker: {error}")
                         self._report(f"{link.lost or 'stopped'}; looking for it again")
                         logs.debug("worker", f"{self.worker.name} is not registered any more: {link.lost}")
                         deadline, again = time.monotonic() + self._timeout, True
@@ -74,7 +74,7 @@ class WorkerProcess:
             self._memory.close()
 
     def _join(self, link: Link, alive: Callable[[], bool], deadline: float, again: bool) -> bool:
-        """Ask to be let in; False to try anew."""
+        """Register with the server. Returns False if it should connect again."""
         self._welcome = None
         engine = self.worker.engine_name
         logs.debug("worker", f"process {os.getpid()} ({engine}) asks {self.address} for registration")
@@ -96,7 +96,7 @@ class WorkerProcess:
         )
 
         def admitted() -> bool | None:
-            self._take_in(link)
+            self._handle_messages(link)
             if link.lost is not None or not alive():
                 return False
             return True if self._welcome is not None else None
@@ -107,14 +107,14 @@ class WorkerProcess:
             if not link.until(admitted, left, lambda: unanswered):
                 return False
         except Refused as error:
-            # A server that was gone for a moment may still have our name in its list.
+            # The server may not have noticed yet that the earlier connection under this name has ended.
             if again and time.monotonic() < deadline:
                 time.sleep(0.2)
                 return False
             raise ConnectionLost(f"the server at {self.address} refused this worker: {error}") from None
         self._report(f"{self.worker.name} ({engine}) is ready, working for {self.address}")
         logs.debug("worker", f"{self.worker.name} ({engine}) registered with {self.address}")
-        # Now, so that the first op does not wait for it.
+        # Loads the engine now, so that the first op does not wait for it.
         if self.worker.engine.on_host:
             self.worker.guard = Guard()
             self.worker.guard.share_with(self._peers.neighbours)
@@ -123,7 +123,7 @@ class WorkerProcess:
     def _serve(self, link: Link, alive: Callable[[], bool]) -> None:
         polled = time.monotonic()
         while link.lost is None:
-            self._take_in(link)
+            self._handle_messages(link)
             link.wait(0.25)
             if time.monotonic() - polled > 0.25:
                 self.worker.settle()
@@ -136,7 +136,7 @@ class WorkerProcess:
         for payload, frames in link.receive():
             message = protocol.decode_by_worker(payload)
             if isinstance(message, protocol.Mesh):
-                self._peers.meet(message.epoch, message.members)
+                self._peers.update_members(message.epoch, message.members)
                 if self.worker.guard is not None:
                     self.worker.guard.share_with(self._peers.neighbours)
             else:
@@ -148,7 +148,7 @@ class WorkerProcess:
         if link.lost is not None:
             raise WorkerError(f"an exchange between workers was interrupted: {link.lost}")
 
-    def _take_in(self, link: Link) -> None:
+    def _handle_messages(self, link: Link) -> None:
         self._receive(link)
         while self._backlog:
             message, frames = self._backlog.popleft()
@@ -162,7 +162,7 @@ class WorkerProcess:
                 case protocol.GetSpecs(client):
                     link.send(protocol.Specs(client, *self.worker.specs(client)))
                 case protocol.Welcome() as welcome:
-                    # At once: work may have arrived right behind it, and exchanges go by the name.
+                    # At once: the next message may be work, whose exchanges use the name.
                     self._welcome = welcome
                     self.worker.name = self._peers.name = welcome.name
                     self.worker.ids = worker_ids(welcome.number)
@@ -174,10 +174,10 @@ class WorkerProcess:
         try:
             return self.worker.get_stats(client) | {"direct_bytes_sent": self._direct_reads.bytes_sent}
         except Exception as error:  # noqa: BLE001 - one client's request must not end the worker
-            return {"error": f"statistics could not be given: {type(error).__name__}: {error}"}
+            return {"error": f"statistics are not available: {type(error).__name__}: {error}"}
 
     def _work(self, link: Link, work: protocol.Work, buffers: list[memoryview]) -> None:
-        self._memory.take_back(work.returned)
+        self._memory.reclaim(work.returned)
         decoder = self._decoders.get(work.client)
         if decoder is None:
             decoder = self._decoders[work.client] = RepeatDecoder()
@@ -188,7 +188,7 @@ class WorkerProcess:
         try:
             outcome = self.worker.execute(work.client, instructions)
         except Exception as error:  # noqa: BLE001 - as above: one client's work must not end the worker
-            why = f"{self.worker.name} could not carry this out: {type(error).__name__}: {error}"
+            why = f"{self.worker.name} could not execute this: {type(error).__name__}: {error}"
             outcome = self.worker.abort(work.client, instructions, why)
         frames: list[memoryview] = []
         memory = self._memory if work.shared_memory else None
@@ -202,7 +202,7 @@ class WorkerProcess:
             )
             for fetched in outcome.data
         ]
-        returned = self._memory.done_with(work.client)
+        returned = self._memory.take_released(work.client)
         link.send(
             protocol.Done(
                 work.sequence,
@@ -223,10 +223,10 @@ class WorkerProcess:
             return None
         frames: list[memoryview] = []
         packed = arrays.pack(array, frames, None, "")
-        if not self._direct_reads.give(token, protocol.Data(request, packed, None, part), frames[0]):
+        if not self._direct_reads.send(token, protocol.Data(request, packed, None, part), frames[0]):
             return None
-        said = ArrayData(packed.shape, packed.dtype, b"")
-        return protocol.Data(request, said, None, part, self.worker.name)
+        without_bytes = ArrayData(packed.shape, packed.dtype, b"")
+        return protocol.Data(request, without_bytes, None, part, self.worker.name)
 
     def _unpack(self, instruction: CreateTensor, buffers: list[memoryview], client: str) -> Any:
         try:
@@ -238,7 +238,7 @@ class WorkerProcess:
             return Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")
 
     def _forget(self, client: str) -> None:
-        logs.debug("worker", f"{self.worker.name}: {client}: forgets everything")
+        logs.debug("worker", f"{self.worker.name}: {client}: disconnected, its tensors are freed")
         self._decoders.pop(client, None)
         self.worker.forget(client)
         self._memory.forget(client)

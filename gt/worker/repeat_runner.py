@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 BACKGROUND_SECONDS_EMBEDDED = 1e-4
 BACKGROUND_SECONDS = 1e-3
-"""How long a call must take to run in the background: in the user's process, which has work of its own to do
-meanwhile, and in a process of the worker's own."""
+"""How long a call must take to run in the background: in the user's process, which does other work meanwhile,
+and in a worker process."""
 
 
 class RepeatRunner:
@@ -83,6 +83,11 @@ class RepeatRunner:
     def free_after(self, tensor: int) -> None:
         """Free a tensor when the last background call, which may read it, has ended."""
         self.running[-1][1].freed.append(tensor)
+
+    def rest(self) -> None:
+        """End the compiler's process, which is started again if another client needs it."""
+        if "hot_paths" in self.__dict__:
+            self.hot_paths.compiler.end()
 
     def finish(self) -> None:
         """Wait for all background calls."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gt import config, logs
+from gt.interrupts import interruptible
 from gt.stream import modifiers as streams
 from gt.stream.describe import debug, injected
 from gt.stream.hotpath_detector import HotPathDetector
@@ -67,7 +68,7 @@ class Worker:
         """How many bytes tensors may take; 0 for no limit other than the machine's."""
         self.limit = Limit(memory_limit) if memory_limit else None
         self.guard: Guard | None = None
-        """Keeps it within its share of the machine's memory, if it has a process of its own."""
+        """Keeps the worker within its share of the machine's memory, if it has a process of its own."""
         self.engine_name = backend or engine
         self.modifiers = streams.Installed(modifiers)
         """The source of each client's own instances: see ClientState."""
@@ -80,7 +81,7 @@ class Worker:
         self.compiles = self.engine_name == "pytorch" and config.auto_compile()
         """Whether repeated sequences are compiled."""
         self.watches = True
-        """Whether repeats are counted if nothing is compiled; a benchmark measures the cost of that."""
+        """Whether repeats are counted if nothing is compiled. A benchmark switches it off."""
         self.repeats = RepeatRunner(self, embedded)
         self._statistics = HotStatistics()
         self.peers: Peers | None = None
@@ -158,6 +159,7 @@ class Worker:
         """Wait for what runs in the background."""
         self.repeats.finish()
 
+    @interruptible
     def carry_out(
         self,
         state: ClientState,
@@ -250,7 +252,8 @@ class Worker:
                 return Failed(instruction.result, known)
         inputs = [state.values[tensor] for tensor in instruction.inputs]
         shapes = ", ".join(str(list(getattr(value, "shape", ["several"]))) for value in inputs)
-        where = state.sites.get(instruction.site, "an unknown line")
+        site = state.sites.get(instruction.site)
+        where = "an unknown line" if site is None else site.text
         return self.fail(
             state, instruction.result, f"{instruction.op}({shapes}), asked for at {where},", error
         )
@@ -272,11 +275,11 @@ class Worker:
         state = self.clients.get(client)
         if state is None:
             return {}, {}
-        known = {number: (tuple(value.shape), dtype_name(value)) for number, value in state.values.items()}
+        known = {number: _spec(value) for number, value in state.values.items()}
         return known, dict(state.failures)
 
     def forget(self, client: str) -> None:
-        """Drop everything of a client."""
+        """Free all tensors of a client."""
         self.finish()
         state = self.clients.pop(client, None)
         detector = self.sends_repeats.pop(client, None) or (state and state.detector)
@@ -285,6 +288,8 @@ class Worker:
         if state is not None and self.limit is not None:
             for number in list(state.values):
                 state.values.pop(number, None)
+        if not self.clients:
+            self.repeats.rest()
 
     def get_stats(self, client: str = "") -> dict[str, Any]:
         """Statistics of this worker; for modifiers, those of this client's instances."""
@@ -309,6 +314,11 @@ class Worker:
         if self.modifiers and client in self.clients:
             stats["modifiers"] = self.clients[client].modifiers.get_stats()
         return stats
+
+
+def _spec(value: Any) -> tuple[tuple[int, ...], str]:
+    """A value's shape and dtype; both are empty if it is several tensors."""
+    return ((), "") if isinstance(value, tuple) else (tuple(value.shape), dtype_name(value))
 
 
 def _placed(

@@ -4,6 +4,12 @@ import re
 
 import pytest
 
+from gt import config
+from gt.client import client
+from gt.client.connection import MAX_UNACKNOWLEDGED_INSTRUCTIONS
+from gt.dispatcher.fair_share import CHUNK_SECONDS
+from gt.stream.tokens import MIN_UNROLLED_OPS, TINY_LOOP_OPS
+from gt.transport.peers import PIECE
 from tests.programs import ROOT, run_python
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text()
@@ -68,3 +74,21 @@ def test_a_real_addition_and_its_read_visit_the_modules_that_are_named(arguments
     assert visited - engine - NAMED == set()
     expected = {re.findall(r"`(gt/[a-z_/]+\.py)`", STEPS[n - 1])[0] for n in steps}
     assert expected <= visited
+
+
+def test_the_numbers_in_the_design_pages_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("GT_COMPILE_AFTER", raising=False)
+    names = ("stream", "hot-paths", "sharding")
+    text = {name: " ".join((ROOT / f"docs/design/gt-{name}.md").read_text().split()) for name in names}
+    assert f"after {client.BATCH} new tensors, or after ten milliseconds" in text["stream"]
+    assert client.FLUSH_SECONDS == 0.01
+    most = f"{MAX_UNACKNOWLEDGED_INSTRUCTIONS:,}"
+    assert f"At most {most} instructions of a client are in flight" in text["stream"]
+    assert f"Loops of a few ops become sequences of {TINY_LOOP_OPS}" in text["hot-paths"]
+    assert "compiled after half a second of run time" in text["hot-paths"]
+    assert config.compile_after() == 0.5
+    assert MIN_UNROLLED_OPS == 16
+    assert "Sixteen repeated ops have sixteen op names" in text["hot-paths"]
+    assert "Chunks are cut to about twenty milliseconds" in text["stream"]
+    assert CHUNK_SECONDS == 0.02
+    assert f"in pieces of {PIECE >> 20} MB" in text["sharding"]

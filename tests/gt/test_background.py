@@ -1,4 +1,4 @@
-"""What computes in the background: one call after the other, each with what the one before it pending."""
+"""The background thread: calls run in order, each with pending results of the one before it."""
 
 import copy
 import ctypes
@@ -23,10 +23,7 @@ from gt.worker.compile.compiled_code import Invocation, PendingResult, Skipped
 from gt.worker.limits.guard import Guard
 from gt.worker.limits.memory import Limit
 from gt.worker.worker import Outcome, Worker
-from tests.gt.test_hotpaths import PATIENCE
-from tests.gt.test_hotpaths import cache as cache
-
-pytestmark = pytest.mark.timeout(600)  # a compiler takes its time
+from tests.programs import TIMEOUT
 
 _Pointers = ctypes.POINTER(ctypes.c_void_p)
 _Function = ctypes.CFUNCTYPE(
@@ -46,12 +43,12 @@ AOTI: Any = torch._C._aoti  # type: ignore[attr-defined]
 class Code:
     """Stands for a compiled graph: it takes two tensors, and gives the second back."""
 
-    taken, given = 2, 1
+    num_inputs, num_outputs = 2, 1
     Inputs, Outputs = ctypes.c_void_p * 2, ctypes.c_void_p * 1
     container = None
     set_threads = None
-    lend = staticmethod(AOTI.unsafe_alloc_void_ptrs_from_tensors)
-    take_back = staticmethod(AOTI.alloc_tensors_by_stealing_from_void_ptrs)
+    to_handles = staticmethod(AOTI.unsafe_alloc_void_ptrs_from_tensors)
+    from_handles = staticmethod(AOTI.alloc_tensors_by_stealing_from_void_ptrs)
 
     def __init__(self, code: int = 0) -> None:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
@@ -84,7 +81,7 @@ def test_each_call_gets_what_the_one_before_it_makes(background: Background):
     background.start(first)
     calls = [first]
     for _ in range(50):
-        # A promise in either place; the one before may be done by now, or not.
+        # A pending result in either place; the one before may be done by now, or not.
         calls.append(invocation(code, [PendingResult(0, None), PendingResult(0, None)], calls[-1]))
         background.start(calls[-1])
         (result,) = calls[-2].results(background.wait()[0])
@@ -110,7 +107,7 @@ def test_what_follows_a_call_that_failed_is_not_begun(background: Background):
 
 
 def test_a_number_of_tensors_that_is_not_the_functions_is_refused():
-    with pytest.raises(ValueError, match="3 tensors for a function of 2"):
+    with pytest.raises(ValueError, match="compiled code takes 2 tensors, but got 3"):
         invocation(Code(), [torch.zeros(1)] * 3)
 
 
@@ -118,7 +115,7 @@ def test_a_number_of_tensors_that_is_not_the_functions_is_refused():
 
 
 class Steps:
-    """A worker for which a step is compiled and takes long, so to say; and one that is told each op.
+    """A worker with a compiled step that takes long in simulated time, and one that gets each op.
 
     A step makes the next state out of a state and a weight, and something beside it.
     """
@@ -144,11 +141,11 @@ class Steps:
             self.do(Upload(n, np.linspace(-1, 2, 64, dtype=np.float32) * (n + 1)))
         for _ in range(3):
             self.do(self.step())
-        assert self.worker.hot_paths.compiler.wait(PATIENCE)
+        assert self.worker.hot_paths.compiler.wait(TIMEOUT)
         self.do(self.step())
         self.worker.settle()
         self._before = self.worker.hot_paths.replays
-        assert self._before
+        assert self._before, self.worker.hot_paths.fallbacks
 
     def step(self, weight: int | None = None) -> Repeat:
         """One more: the state before it is freed."""
@@ -224,7 +221,7 @@ def let_fail(monkeypatch: pytest.MonkeyPatch, which: int) -> None:
 def test_repeats_of_one_message_follow_each_other_and_give_the_same(steps: Steps, followed: list[bool]):
     steps.do(*[steps.step() for _ in range(6)])
     assert followed == [False, True, True, True, True, True]
-    assert steps.worker.repeats.running, "nobody has waited for the last"
+    assert steps.worker.repeats.running, "nothing has waited for the last"
     steps.do(*[steps.step() for _ in range(3)])
     assert followed[6:] == [True, True, True]
     steps.check()

@@ -1,7 +1,9 @@
 """The stream: nothing waits until data is read, nothing leaks, and a failure says where it came from."""
 
 import gc
+import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +17,12 @@ from gt.dispatcher.fair_share import CHUNK_SECONDS
 from gt.errors import GTError, ProtocolError, WorkerError
 from gt.ops import TABLE
 from gt.server.embedded import LocalConnection, LocalServer
-from gt.stream.instructions import GetData
+from gt.stream.instructions import GetData, Op
 from gt.worker import Worker
 from gt.worker import worker as worker_module
 from gt.worker.engine.base import Engine
 from tests.gt.helpers.servers import eventually
-from tests.programs import run_python
+from tests.programs import ROOT, run_python
 
 
 def events(dispatcher: Dispatcher, event: str) -> list[str]:
@@ -80,9 +82,9 @@ def test_a_full_batch_is_sent_without_a_read(server: LocalServer):
 
 def test_what_waits_is_sent_after_a_moment(server: LocalServer):
     x = gt.ones(1)
-    eventually(lambda: server.worker.get_stats()["tensors"] == 1, seconds=5)
+    eventually(lambda: server.worker.get_stats()["tensors"] == 1)
     del x
-    eventually(lambda: server.worker.get_stats()["tensors"] == 0, seconds=5)
+    eventually(lambda: server.worker.get_stats()["tensors"] == 0)
 
 
 def test_dropped_tensors_are_freed_on_the_worker(client: Client):
@@ -216,7 +218,7 @@ print("parent:", (x + 1).tolist())
 """
 
 
-def test_a_forked_child_goes_on_with_its_own_copy_when_embedded():
+def test_a_forked_child_continues_with_its_own_copy_when_embedded():
     code = FORK.format(start="", child="print('child:', (x + 1).tolist(), flush=True)")
     printed = run_python("-W", "ignore::DeprecationWarning", "-c", code).stdout.splitlines()
     assert printed == ["child: [3.0, 3.0, 3.0]", "child's own: [3.0, 3.0]", "parent: [3.0, 3.0, 3.0]"]
@@ -283,7 +285,7 @@ def test_data_that_an_engine_cannot_take_fails_that_tensor_only(server: LocalSer
 
     monkeypatch.setattr(server.worker.engine, "put", refuse)
     bad = gt.tensor([1.0, 2.0])
-    with pytest.raises(WorkerError, match=r"taking in <float32 \[2\], 8 bytes> failed on .*no room"):
+    with pytest.raises(WorkerError, match=r"uploading <float32 \[2\], 8 bytes> failed on .*no room"):
         (bad + 1).tolist()
     monkeypatch.undo()
     client = Client(LocalConnection(server))
@@ -347,8 +349,35 @@ def test_what_goes_wrong_in_the_background_is_raised_by_the_next_call(monkeypatc
 
     monkeypatch.setattr(client.connection, "send", fail)
     x = client.create(np.ones(2))
-    eventually(lambda: client._trouble is not None, seconds=5)
+    eventually(lambda: client._flush_error is not None)
     monkeypatch.setattr(client.connection, "send", send)
     with pytest.raises(OSError, match="no way out"):
         client.fetch(x)
     assert client.fetch(x).tolist() == [1, 1], "and what had not been sent was not lost"
+
+
+def test_a_program_whose_file_name_is_not_unicode_runs_over_processes(tmp_path: Path):
+    program = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.py"))
+    program.write_text("import gt\ngt.init(workers=1, engine='numpy')\nprint((gt.ones(2) + 1).tolist())\n")
+    assert run_python(str(program), environment={"PYTHONPATH": str(ROOT)}).stdout == "[2.0, 2.0]\n"
+
+
+def test_a_tensor_whose_op_could_not_be_sent_is_freed(monkeypatch: pytest.MonkeyPatch, server: LocalServer):
+    """The op was issued: as nothing refers to its result, the server would keep it for ever."""
+    client = session_module.current()
+    x = gt.ones(3)
+    client.hold()  # the timer shall not send meanwhile
+
+    def fail() -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "pass_on", fail)
+        client.next_flush = 0
+        with pytest.raises(KeyboardInterrupt):
+            _ = x + 1
+    gc.collect()
+    issued = [one.result for one in client._pending if isinstance(one, Op)]
+    client.release()
+    assert [one for one in client._pending if one in issued] == issued[-1:]
+    assert x.tolist() == [1, 1, 1]

@@ -17,8 +17,9 @@ from gt.client import session as session_module
 from gt.server.embedded import LocalConnection, LocalServer
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instructions import GetData, Op, Signal, Site
+from tests.programs import TIMEOUT
 
-WAIT = 60
+WAIT = TIMEOUT
 """Seconds after which a test gives up, however busy the machine is."""
 
 
@@ -54,7 +55,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 
 @pytest.fixture
-def impatient() -> Iterator[None]:
+def switching_often() -> Iterator[None]:
     """Python changes threads as often as it can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -67,7 +68,7 @@ def leaf() -> Any:
 
 
 class Issued:
-    """What a client's threads issue."""
+    """The instructions that a client's threads issue."""
 
     def __init__(self, client: Client) -> None:
         self._sites: dict[int, int] = {}
@@ -111,11 +112,16 @@ def test_a_gradient_is_attributed_to_its_own_line_while_another_thread_goes_back
 
     thread = Thread(slow)
     assert inside.wait(WAIT)
-    (leaf() * 3).sum().backward()
-    issued.forget()
-    go_on.set()
+
+    def end_the_other(g: Any) -> None:
+        issued.forget()
+        go_on.set()
+        thread.end()
+
+    y = leaf() * 3
+    y.register_hook(end_the_other)  # the other thread goes on while this one is in the middle of its graph
     ident = thread.ident
-    thread.end()
+    y.sum().backward()
     assert ident is not None
     assert issued.lines(ident) == {line}
 
@@ -157,11 +163,16 @@ def test_gradients_keep_their_signals_while_another_thread_goes_backward(
 
     thread = Thread(slow)
     assert inside.wait(WAIT)
-    (leaf() * 3).sum().backward()
-    assert not signals
-    go_on.set()
+
+    def end_the_other(g: Any) -> None:
+        assert not signals
+        go_on.set()
+        thread.end()
+
+    y = leaf() * 3
+    y.register_hook(end_the_other)
     ident = thread.ident
-    thread.end()
+    y.sum().backward()
     assert set(signals) == {ident}
 
 
@@ -169,7 +180,7 @@ def test_a_node_may_be_replayed_while_another_thread_drops_all_plans(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ):
     """The plan that one thread replays may be dropped before it is done."""
-    monkeypatch.setattr(backward_replay, "MOST", 20)
+    monkeypatch.setattr(backward_replay, "MAX_GRADIENT_PLANS", 20)
     begun, go_on = threading.Event(), threading.Event()
     waits = threading.local()
     replay = GradientPlans._replay
@@ -204,7 +215,7 @@ def test_a_node_may_be_replayed_while_another_thread_drops_all_plans(
     thread.end()
 
 
-def test_threads_go_backward_from_one_line_through_changing_graphs(client: Client, impatient: None):
+def test_threads_go_backward_from_one_line_through_changing_graphs(client: Client, switching_often: None):
     together = threading.Barrier(4)
 
     def step(x: Any, ops: int) -> Any:
@@ -226,7 +237,7 @@ def test_threads_go_backward_from_one_line_through_changing_graphs(client: Clien
         thread.end()
 
 
-def test_what_is_expected_can_be_asked_while_another_thread_feeds_the_detector(impatient: None):
+def test_what_is_expected_can_be_asked_while_another_thread_feeds_the_detector(switching_often: None):
     detector = HotPathDetector()
     numbers = itertools.count(100)
     fed = threading.Event()

@@ -1,4 +1,4 @@
-"""GT's debug output: what each flag tells of, through Python's logging; nothing but errors by default."""
+"""GT's debug output through Python's logging: what each flag enables, and only errors by default."""
 
 import logging
 import math
@@ -9,38 +9,39 @@ import pytest
 import gt
 from gt import logs
 from gt.server.embedded import LocalServer
+from gt.worker.compile import hotpaths
+from tests.gt.helpers.hot_server import compiled
 from tests.gt.helpers.servers import Cluster, free_port
-from tests.gt.test_hotpaths import cache, compiled, hot  # noqa: F401 - fixtures
 from tests.programs import run_python
 
 PROGRAM = "import gt\n{start}\nprint((gt.tensor([1.0, 2.0]) + 1).tolist())"
 
 
 def shown(start: str = "", **flags: str) -> str:
-    """What a program prints to stderr."""
+    """A program's output on stderr."""
     done = run_python("-c", PROGRAM.format(start=start), environment=flags)
     assert done.stdout == "[2.0, 3.0]\n"
     return done.stderr
 
 
-def test_the_client_tells_of_its_connection_and_its_operations():
+def test_the_client_logs_its_connection_and_its_operations():
     said = shown(GT_DEBUG_CLIENT="1").splitlines()
     assert said[0] == "[gt client] connected as c1 to a server in this program"
-    assert said[-1] == "[gt client] c1 leaves the server in this program"
+    assert said[-1] == "[gt client] c1 disconnects from the server in this program"
     assert "[gt client] CreateTensor tensor_id=0 shape=2 dtype=float32" in said
     assert any(line.startswith("[gt client] BinaryOp result=1 op=add") for line in said)
     assert "[gt client] the data of tensor 1: 8 bytes" in said
 
 
-def test_over_processes_each_layer_tells_of_who_comes_and_goes():
+def test_over_processes_each_layer_logs_who_joins_and_leaves():
     start = "gt.init(workers=1, engine='numpy')"
     flags = dict.fromkeys(("GT_DEBUG_CLIENT", "GT_DEBUG_DISPATCHER", "GT_DEBUG_WORKER"), "1")
     said = shown(start, **flags)
     for line in (
         r"[gt client] connecting to ipc:",
-        r"[gt client] c1 leaves ipc:",
+        r"[gt client] c1 disconnects from ipc:",
         r"[gt dispatcher] worker worker_0 registered; 1 in all",
-        r"[gt dispatcher] client c1 connected; it works on worker_0",
+        r"[gt dispatcher] client c1 connected; it uses worker_0",
         r"[gt dispatcher] c1 to worker_0: BinaryOp result=1 op=add",
         r"[gt dispatcher] client c1 disconnected",
         r"[gt worker] worker_0 (numpy) registered with ipc:",
@@ -49,7 +50,7 @@ def test_over_processes_each_layer_tells_of_who_comes_and_goes():
         assert line in said, f"{line} is not in:\n{said}"
 
 
-def test_a_dispatcher_tells_of_a_worker_that_leaves():
+def test_a_dispatcher_logs_a_worker_that_leaves():
     running = Cluster()
     try:
         server = running.start_server(GT_DEBUG_DISPATCHER="1")
@@ -60,8 +61,8 @@ def test_a_dispatcher_tells_of_a_worker_that_leaves():
         running.stop()
 
 
-def test_compilation_tells_of_detection_progress_and_of_what_is_slower_compiled(
-    hot: LocalServer,  # noqa: F811 - the fixture
+def test_compilation_logs_detection_progress_and_what_is_slower_compiled(
+    hot: LocalServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
@@ -81,6 +82,8 @@ def test_compilation_tells_of_detection_progress_and_of_what_is_slower_compiled(
     steps(10)
     (variant,) = [v for p in hot.worker.hot_paths._paths.values() for v in p.variants.values() if v.compiled]
     variant.best_eager = math.ulp(0.0)  # as if it had been measured so
+    (code,) = variant.compiled
+    monkeypatch.setattr(hotpaths, "_TRIAL_CALLS", code.replays + 5)
     steps(40)
     said = capsys.readouterr().err
     assert "[gt compile]" in said
@@ -88,7 +91,7 @@ def test_compilation_tells_of_detection_progress_and_of_what_is_slower_compiled(
         said.index(text)
         for text in (
             ": hot path detected, ",
-            " ops came",
+            ": first repeat of ",
             ", compiling it as ",
             ": compiled, ",
             ": slower compiled: ",

@@ -18,6 +18,7 @@ from gt.transport import direct_reads
 from gt.transport.direct_reads import DirectReadClient, DirectReadServer
 from gt.transport.protocol import Data
 from tests.gt.helpers.servers import Cluster, cluster, eventually
+from tests.programs import TIMEOUT
 
 A = np.random.default_rng(0).standard_normal((500, 1300)).astype(np.float32)
 
@@ -32,7 +33,7 @@ def running() -> Iterator[Cluster]:
 def far(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A client as from another machine: it sees none of the workers' shared memory."""
     monkeypatch.setattr(remote, "host", lambda: "")
-    client = Client(RemoteConnection(running.address, timeout=20))
+    client = Client(RemoteConnection(running.address, timeout=TIMEOUT))
     monkeypatch.setattr(session_module, "_current", client)
     yield client
     client.close()
@@ -90,8 +91,8 @@ def test_where_no_worker_can_be_reached_the_dispatcher_passes_data_on(
     running: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(remote, "host", lambda: "")
-    monkeypatch.setattr(direct_reads.DirectReadClient, "meet", lambda *_: None)  # as behind a firewall
-    client = Client(RemoteConnection(running.address, timeout=20))
+    monkeypatch.setattr(direct_reads.DirectReadClient, "connect", lambda *_: None)  # as behind a firewall
+    client = Client(RemoteConnection(running.address, timeout=TIMEOUT))
     monkeypatch.setattr(session_module, "_current", client)
     x, before = gt.from_numpy(A), given(client)
     np.testing.assert_array_equal(x.numpy(), A)
@@ -104,7 +105,7 @@ def test_a_worker_that_is_lost_is_an_error_and_others_are_still_read(
 ):
     monkeypatch.setattr(remote, "host", lambda: "")
     with cluster(workers=2, engine="numpy") as started:
-        client = Client(RemoteConnection(started.address, timeout=20))
+        client = Client(RemoteConnection(started.address, timeout=TIMEOUT))
         monkeypatch.setattr(session_module, "_current", client)
         x = gt.from_numpy(A)
         np.testing.assert_array_equal(x.numpy(), A)
@@ -138,9 +139,9 @@ def test_only_who_presents_the_token_is_given_anything(server: DirectReadServer)
     reads = {token: DirectReadClient(token) for token in ("right", "wrong")}
     lost: list[Any] = []
     for one in reads.values():
-        one.meet({"a": server.address}, lambda *what: lost.append(what))
-    eventually(lambda: server.give("right", whole(1), memoryview(b"data")))
-    assert not server.give("unknown", whole(2), memoryview(b"data"))
+        one.connect({"a": server.address}, lambda *what: lost.append(what))
+    eventually(lambda: server.send("right", whole(1), memoryview(b"data")))
+    assert not server.send("unknown", whole(2), memoryview(b"data"))
     assert eventually(lambda: collected(reads["right"])) == [(1, b"data")]
     assert collected(reads["wrong"]) == []
     assert lost == []
@@ -148,14 +149,14 @@ def test_only_who_presents_the_token_is_given_anything(server: DirectReadServer)
         one.close()
 
 
-def test_what_was_handed_out_and_never_came_is_an_error_once_the_worker_is_gone(server: DirectReadServer):
+def test_a_value_that_never_arrived_is_an_error_once_its_worker_has_left(server: DirectReadServer):
     reads, lost = DirectReadClient("token"), []
     part = Part((2,), (2,), (4,), 2)
-    reads.meet({"a": server.address, "b": server.address}, lambda *what: lost.append(what))
+    reads.connect({"a": server.address, "b": server.address}, lambda *what: lost.append(what))
     assert reads.is_settled(Data(1, None, None, part, "a"))
     assert reads.is_settled(Data(2, None, None, None, "b"))
     assert not reads.is_settled(Data(3, None, "it failed"))
-    reads.meet({"b": server.address}, lambda *what: lost.append(what))
+    reads.connect({"b": server.address}, lambda *what: lost.append(what))
     ((request, error, which),) = lost
     assert (request, which) == (1, part)
     assert "a is gone, and its tensors with it" in error
@@ -165,8 +166,8 @@ def test_what_was_handed_out_and_never_came_is_an_error_once_the_worker_is_gone(
 def test_an_error_that_follows_data_is_not_heard(server: DirectReadServer):
     """A worker that hands out data and dies before it could say so: the dispatcher takes it for undone."""
     reads = DirectReadClient("token")
-    reads.meet({"a": server.address}, lambda *_: None)
-    eventually(lambda: server.give("token", whole(1), memoryview(b"data")))
+    reads.connect({"a": server.address}, lambda *_: None)
+    eventually(lambda: server.send("token", whole(1), memoryview(b"data")))
     assert eventually(lambda: collected(reads)) == [(1, b"data")]
     assert reads.is_settled(Data(1, None, "a is gone"))
     assert not reads.is_settled(Data(1, None, "a is gone")), "of another request, by then"

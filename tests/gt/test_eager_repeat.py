@@ -1,26 +1,21 @@
 """A repeat that runs step by step leaves what its instructions leave: values, failures, and room."""
 
-import functools
 import math
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from gt.stream.instructions import GetData, Lost, Site, Upload
-from gt.stream.repeats import Repeat, Template
-from gt.stream.sequences import HotSequence, Step
+from gt.stream.instructions import GetData, Lost
+from gt.stream.repeats import Repeat
 from gt.worker.limits.guard import Guard
 from gt.worker.limits.memory import Limit
-from gt.worker.worker import Outcome, Worker
+from tests.gt.helpers.eager_repeats import RESULTS, Line, Pair, outcome_of, repeat_of
 
 ENGINES = ("pytorch", "numpy")
-RESULTS = 100
-"""The number of the first step's result."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,134 +26,23 @@ def nothing_is_compiled() -> Iterator[None]:
         yield
 
 
-class Watch:
-    """Looks, whenever a worker is about to carry out an op, which tensors are still in memory."""
-
-    def __init__(self, worker: Worker) -> None:
-        self.seen: list[tuple[str, list[bool]]] = []
-        """For each op: its name, and of each tensor so far whether it is there."""
-        self._refs: list[Callable[[], Any]] = []
-        engine = worker.engine
-        run, functions = engine.run, engine.functions
-
-        def looking(op: str, compute: Callable[[], Any]) -> Any:
-            self.seen.append((op, [ref() is not None for ref in self._refs]))
-            return self.note(compute())
-
-        class Looking(dict[str, Any]):
-            def __missing__(self, op: str) -> Callable[..., Any]:
-                function = functions[op]
-
-                @functools.wraps(function)
-                def watched(*inputs: Any) -> Any:
-                    return looking(op, lambda: function(*inputs))
-
-                return watched
-
-        engine.run = lambda op, inputs, attrs: looking(op, lambda: run(op, inputs, attrs))
-        if engine.name == "pytorch":  # the others' functions are `run`
-            engine.functions = Looking()
-
-    def note(self, tensor: Any) -> Any:
-        """This is a tensor as well."""
-        self._refs.append(weakref.ref(tensor))
-        return tensor
-
-
-def told(worker: Worker, *instructions: Any) -> Outcome:
-    """What comes of instructions, repeats among them."""
-    return worker.execute("c", instructions)
-
-
-class Pair:
-    """A worker that is told repeats, and one that is told the ops they stand for."""
-
-    def __init__(self, engine: str, hot: bool = True, **options: Any) -> None:
-        self.ours = Worker("w", engine, **options)
-        self.theirs = Worker("w", engine, **options)
-        self.ours.compiles, self.theirs.compiles = hot and self.ours.compiles, False
-        self.watches = [Watch(self.ours), Watch(self.theirs)]
-        self.do(Site(7, "here.py:7"))
-
-    def do(self, *instructions: Any) -> None:
-        for worker in (self.ours, self.theirs):
-            own = [Upload(i.result, i.array.copy()) if isinstance(i, Upload) else i for i in instructions]
-            worker.execute("c", own)
-
-    def put(self, number: int, array: Any) -> None:
-        self.do(Upload(number, np.asarray(array)))
-        for worker, watch in zip((self.ours, self.theirs), self.watches, strict=True):
-            if number in worker.clients["c"].values:
-                watch.note(worker.clients["c"].values[number])
-
-    def repeat(self, repeat: Repeat) -> Outcome:
-        """Carry it out in both ways; all must be the same afterwards."""
-        ours = told(self.ours, repeat)
-        theirs = self.theirs.execute("c", repeat.expanded())
-        assert ours.failed == theirs.failed
-        self.agree()
-        if not ours.failed:  # what fails is tried again
-            assert self.watches[0].seen == self.watches[1].seen
-        return ours
-
-    def agree(self) -> None:
-        mine, others = self.ours.clients["c"], self.theirs.clients["c"]
-        assert mine.failures == others.failures
-        assert mine.values.keys() == others.values.keys()
-        get = self.ours.engine.get
-        for number, value in mine.values.items():
-            a, b = get(value), get(others.values[number])
-            assert a.dtype == b.dtype
-            np.testing.assert_array_equal(a, b)
-
-    @property
-    def there(self) -> dict[int, Any]:
-        return self.ours.clients["c"].values
-
-    @property
-    def failures(self) -> dict[int, str]:
-        return self.ours.clients["c"].failures
-
-
-class Line(NamedTuple):
-    """An op: its inputs are numbers of tensors from outside, or those of earlier results."""
-
-    op: str
-    inputs: tuple[int, ...] = ()
-    attrs: dict[str, Any] | None = None
-
-
-def repeat_of(
-    lines: Sequence[Line],
-    kept: Sequence[int] = (),
-    freed: Sequence[int] = (),
-    changed: dict[int, dict[str, Any]] | None = None,
-    sequence: HotSequence | None = None,
-) -> Repeat:
-    """A repeat of these ops. Results are numbered from RESULTS on."""
-    names: dict[int, int] = {}
-    inputs: list[int] = []
-    steps = []
-    for n, line in enumerate(lines):
-        for tensor in line.inputs:
-            if tensor not in names:
-                inputs.append(tensor)
-                names[tensor] = -len(inputs)
-        steps.append(Step(line.op, tuple(names[tensor] for tensor in line.inputs), line.attrs))
-        names[RESULTS + n] = n
-    template = Template(sequence or HotSequence(steps), (7,) * len(lines))
-    results = range(RESULTS, RESULTS + len(lines))
-    return Repeat(template, inputs, list(results), list(kept), list(freed), changed or {})
-
-
 # --- any sequence ---
 
 OUTSIDE = {0: [[1.5, -2.0], [0.5, 3.0]], 1: [[0.25, 1.0], [-1.0, 2.0]], 2: [3.0, -0.5], 3: 2.0}
+
+
 ODD, LOST = 4, 5
+
+
 """A tensor whose shape seldom fits, and one that has failed."""
 
+
 fractions = st.sampled_from([-1.5, -0.0, 0.0, 0.5, 2.0])
+
+
 seeds = st.integers(0, 1 << 20)
+
+
 KINDS: dict[str, tuple[int, Callable[[], st.SearchStrategy[Any]]]] = {
     "full": (0, lambda: st.fixed_dictionaries({"value": fractions}).map(lambda a: {**a, **MADE})),
     "rand": (0, lambda: st.fixed_dictionaries({"seed": seeds}).map(lambda a: {**a, **MADE})),
@@ -181,6 +65,8 @@ KINDS: dict[str, tuple[int, Callable[[], st.SearchStrategy[Any]]]] = {
     "where": (3, st.none),
     "stack": (3, lambda: st.fixed_dictionaries({"dim": st.just(0)})),
 }
+
+
 MADE = {"shape": [2, 2], "dtype": "float32"}
 
 
@@ -249,7 +135,7 @@ def test_nothing_is_expanded_as_long_as_all_goes_well(engine: str, monkeypatch: 
     pair.put(0, np.ones(2, np.float32))
     repeat = repeat_of([Line("add", (0, 0)), Line("neg", (RESULTS,))], kept=[1], freed=[0])
     monkeypatch.setattr(Repeat, "expanded", lambda repeat: pytest.fail("it was expanded"))
-    outcome = told(pair.ours, repeat, GetData(3, RESULTS + 1))
+    outcome = outcome_of(pair.ours, repeat, GetData(3, RESULTS + 1))
     assert outcome.data[0].array is not None
     assert outcome.data[0].array.tolist() == [-2, -2]
     assert pair.there.keys() == {RESULTS + 1}
@@ -303,7 +189,7 @@ def test_an_input_that_has_failed_fails_what_depends_on_it_with_its_own_cause(en
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_input_that_nobody_has_is_not_found(engine: str):
+def test_an_input_that_does_not_exist_is_not_found(engine: str):
     pair = Pair(engine)
     outcome = pair.repeat(
         repeat_of([Line("neg", (9,)), Line("full", (), {**MADE, "value": 1.0})], kept=[0, 1])
@@ -381,7 +267,7 @@ def test_what_fails_can_be_repeated_until_it_would_be_worth_compiling(monkeypatc
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_freed_is_gone_after_the_last_op_that_needs_it(engine: str):
+def test_a_freed_tensor_is_removed_after_the_last_op_that_needs_it(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones(2, np.float32))
     lines = [
@@ -398,7 +284,7 @@ def test_what_is_freed_is_gone_after_the_last_op_that_needs_it(engine: str):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_result_that_is_not_kept_is_gone_as_soon_as_nothing_needs_it(engine: str):
+def test_a_result_that_is_not_kept_is_removed_after_its_last_use(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones(2, np.float32))
     lines = [
@@ -427,9 +313,7 @@ def test_within_a_limit_every_op_of_a_repeat_is_looked_at(engine: str):
     many = [Line("full", (), megabyte) for _ in range(3)] + [Line("neg", (RESULTS + 2,))]
     outcome = pair.repeat(repeat_of(many, kept=range(4)))
     assert [one.tensor for one in outcome.failed] == [RESULTS + 2, RESULTS + 3]
-    assert "MemoryError: the result takes 0.5 MB, and of its 1.0 MB the worker has 0 bytes left" in str(
-        outcome
-    )
+    assert "MemoryError: the result takes 0.5 MB, but the worker has 0 bytes of 1.0 MB left" in str(outcome)
     assert pair.there.keys() == {RESULTS, RESULTS + 1}
     pair.do(*range(RESULTS, RESULTS + 4))
     assert not pair.repeat(repeat_of(fits, kept=[20])).failed
@@ -445,7 +329,5 @@ def test_near_the_machines_limit_every_op_of_a_repeat_is_looked_at(engine: str):
     lines = [Line("full", (), large), Line("full", (), {**large, "shape": [2]}), Line("neg", (RESULTS,))]
     outcome = pair.repeat(repeat_of(lines, kept=range(3)))
     assert [one.tensor for one in outcome.failed] == [RESULTS, RESULTS + 2]
-    assert "MemoryError: the result takes 4.0 MB, and of its 1.0 MB the worker has 0.5 MB left" in str(
-        outcome
-    )
+    assert "MemoryError: the result takes 4.0 MB, but the worker has 0.5 MB of 1.0 MB left" in str(outcome)
     assert pair.there.keys() == {RESULTS + 1}

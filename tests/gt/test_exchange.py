@@ -27,7 +27,7 @@ def test_a_tensor_prints_as_in_pytorch(x: torch.Tensor, text: str):
     assert repr(x).replace("  ...,", " ...,") == text
 
 
-def test_printing_says_dtype_and_gradient():
+def test_printing_shows_dtype_and_gradient():
     x = gt.ones(1, dtype="float64", requires_grad=True)
     assert repr(x) == "tensor([1.], dtype=gt.float64, requires_grad=True)"
     assert repr(x * 2) == "tensor([2.], dtype=gt.float64, grad_fn=<mul>)"

@@ -1,4 +1,4 @@
-"""A worker that fails in the middle of an exchange tells the others: nobody hangs, and all else goes on."""
+"""A worker that fails in the middle of an exchange reports it to the others: none hangs."""
 
 import re
 import resource
@@ -54,10 +54,10 @@ class Group:
             members[worker.name] = Member(peers.address, peers.token)
         for worker in self.workers:
             assert worker.peers is not None
-            worker.peers.meet(1, members)
+            worker.peers.update_members(1, members)
 
     def run(self, kind: str, shape: tuple[int, ...], value: float) -> dict[str, Any]:
-        """What each worker has of the result: an array, or why there is none."""
+        """Each worker's part of the result: an array, or the error."""
         source, target = (
             Placement(Sharded(place.layout.axis, even(shape[place.layout.axis], 3)), place.workers)
             if isinstance(place.layout, Sharded)
@@ -83,11 +83,11 @@ class Group:
             thread.start()
         for thread in threads:
             thread.join(20)
-        assert not any(thread.is_alive() for thread in threads), "nobody hangs"
+        assert not any(thread.is_alive() for thread in threads), "a worker hangs"
         return {name: results[name] for name in target.workers}
 
     def left(self) -> list[Any]:
-        """What was sent and is waited for by nobody."""
+        """Pieces that were sent and that no worker waits for."""
         found = []
         for worker in self.workers:
             assert worker.peers is not None
@@ -123,13 +123,15 @@ def only_on(victim: str, function: Callable[..., Any], error: Exception) -> Call
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("kind", EXCHANGES)
-def test_who_cannot_give_a_value_out_says_so_to_all_who_wait(group: Group, kind: str, shape: tuple[int, ...]):
+def test_a_worker_that_cannot_send_a_value_reports_it_to_all_receivers(
+    group: Group, kind: str, shape: tuple[int, ...]
+):
     engine = group.workers[1].engine
     get = engine.get
     engine.get = only_on("worker_1", get, RuntimeError("the device was lost"))
-    told = group.run(kind, shape, 1.0)
-    for name, found in told.items():
-        assert re.match(rf"({kind}|giving out data) failed on worker_1 .*the device was lost", found), name
+    errors = group.run(kind, shape, 1.0)
+    for name, found in errors.items():
+        assert re.match(rf"({kind}|reading the data) failed on worker_1 .*the device was lost", found), name
     engine.get = get
     assert all(isinstance(found, np.ndarray) for found in group.run(kind, shape, 2.0).values())
     assert not group.left()
@@ -145,12 +147,12 @@ def test_what_comes_in_pieces_is_put_together(group: Group, kind: str, monkeypat
     assert not group.left()
 
 
-INSIDE = ("_give", "_have", "Total", "into")
+INSIDE = ("_send_parts", "_receive_parts", "Total", "copy_into")
 
 
 @pytest.mark.parametrize("where", INSIDE)
 @pytest.mark.parametrize("kind", ["AllGather", "AllToAll", "ReduceScatter", "AllReduce", "Reduce"])
-def test_who_runs_out_of_memory_while_exchanging_says_so_to_all_who_wait(
+def test_a_worker_out_of_memory_in_an_exchange_reports_it_to_all_receivers(
     group: Group, kind: str, where: str, monkeypatch: pytest.MonkeyPatch
 ):
     inner = getattr(exchange_module, where)
@@ -240,7 +242,7 @@ def room_for(worker: Process, nbytes: int) -> None:
 
 
 def goes_on(small: Any, x: Any, other: Client, workers: list[Process]) -> None:
-    """What was not touched is as before: exchanges, the tensor itself, other clients and all processes."""
+    """Check that further exchanges, the tensor itself, other clients and all processes still work."""
     assert (gt.signal.tensor(small, "columns") + 1).sum().item() == 6000
     assert x.max().item() == 1
     assert works(other)
@@ -259,7 +261,7 @@ def test_a_process_that_runs_out_of_memory_in_an_exchange_is_an_error_for_who_re
         x = gt.signal.tensor(gt.ones(3072, 4096), "rows")  # 16 MB on each
         assert x.sum().item() == 3072 * 4096
         room_for(workers[1], 8 << 20)
-        with pytest.raises(WorkerError, match=r"AllToAll failed on worker_1 .*MemoryError.*--memory"):
+        with pytest.raises(WorkerError, match=r"AllToAll failed on worker_1\b.*MemoryError.*--memory"):
             (gt.signal.tensor(x, "columns") + 1).sum().item()
         with pytest.raises(WorkerError, match=r"AllGather failed on worker_1 .*MemoryError.*--memory"):
             (gt.signal.tensor(x, "all") * x).sum().item()
@@ -281,8 +283,8 @@ def test_a_process_without_memory_for_what_it_is_sent_is_an_error_within_seconds
         x = gt.signal.tensor(gt.ones(3072, 4096), "rows")  # 16 MB on each
         assert (gt.signal.tensor(small, "columns") + x.sum()).min().item() == 3072 * 4096 + 1
         room_for(workers[1], 17 << 20)  # for its part, and not for what it is sent
-        # Not that somebody sent nothing for GT_TIMEOUT, which is minutes.
-        with pytest.raises(WorkerError, match=r"lost on the way|AllToAll failed on worker_1 .*MemoryError"):
+        # Not that a worker sent nothing for GT_TIMEOUT, which is minutes.
+        with pytest.raises(WorkerError, match=r"were lost|AllToAll failed on worker_1\b.*MemoryError"):
             (gt.signal.tensor(x, "columns") + 1).sum().item()
         goes_on(small, x, other, workers)
         for one in (client, other):

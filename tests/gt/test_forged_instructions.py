@@ -1,4 +1,4 @@
-"""What a client may not send is refused on receipt, in every mode; what it sends hurts nobody else."""
+"""Instructions that a client may not send are refused on receipt, in every mode."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from gt.ops import TABLE as OPS
 from gt.server.embedded import LocalServer
 from gt.stream import instruction_table as instructions
 from gt.stream.instructions import (
-    KINDS,
+    EXCHANGE_KINDS,
     ArrayData,
     Boundary,
     CreateTensor,
@@ -41,8 +41,8 @@ from gt.stream.repeats import RepeatDecoder
 from gt.stream.tape_entries import Described, LayoutEvent
 from gt.transport import protocol
 from tests.gt.helpers.servers import Cluster, connect
+from tests.gt.helpers.strangers import HELLO, Stranger
 from tests.gt.helpers.threads import ThreadServer
-from tests.gt.test_server import HELLO, Stranger
 
 PLACE = Placement(Replicated(), ("worker_0", "worker_1"))
 ELSEWHERE = Placement(Sharded(0, (1, 1)), ("worker_1", "nobody"))
@@ -55,7 +55,7 @@ FORGED: dict[str, Any] = {
     "a part of an upload": CreateTensor(1, ArrayData((2,), "float32", b"\0" * 8), PART),
     "reading a part": GetData(0, 0, PART),
 }
-"""What only the dispatcher may send to a worker, and what travels like it."""
+"""Instructions that only the dispatcher may send to a worker."""
 
 LOCAL: dict[str, Any] = {
     "WorkerHotPathStart": WorkerHotPathStart("s"),
@@ -66,7 +66,7 @@ LOCAL: dict[str, Any] = {
     "True": True,
     "text": "add",
 }
-"""What does not even travel, or only as part of repeats."""
+"""Instructions that are not sent between processes, or only as part of repeats."""
 
 
 def full(result: int) -> Op:
@@ -109,7 +109,7 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
     Signal: signals,
     ShardOp: st.builds(ShardOp, numbers, small, small, small, small, numbers),
     Exchange: st.builds(
-        Exchange, st.sampled_from(KINDS) | texts, numbers, numbers, numbers, shapes, texts,
+        Exchange, st.sampled_from(EXCHANGE_KINDS) | texts, numbers, numbers, numbers, shapes, texts,
         placements, placements, small,
     ),
     Define: st.builds(
@@ -139,7 +139,7 @@ def test_every_instruction_that_travels_is_in_the_table_and_is_forged_here():
     travels = set(Instruction.__args__)
     assert travels == set(OF_TYPE)
     local = {Upload, WorkerHotPathStart, WorkerHotPathEnd, Injected, Described, LayoutEvent}
-    assert {kind for kind in instructions.TABLE if kind.__name__ != "Repeat"} == travels | local
+    assert {kind for kind in instructions.INSTRUCTION_TABLE if kind.__name__ != "Repeat"} == travels | local
 
 
 # --- inside a program ---
@@ -179,7 +179,7 @@ def tell(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def sent_to_workers(tell: Any, client: str) -> list[str]:
-    """What workers were sent of a client's, as the tape names it."""
+    """The instructions of a client that workers were sent, by their names on the tape."""
     recent = tell(lambda dispatcher: dispatcher.stream.recent)
     return [one.command for one in recent if one.event == "WORKER_SEND" and f"={client}_" in one.details]
 

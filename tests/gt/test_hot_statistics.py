@@ -1,4 +1,4 @@
-"""What a worker's statistics say of what a program repeats, with and without compilation, on every engine."""
+"""A worker's statistics of repeated sequences, with and without compilation, on every engine."""
 
 from typing import Any
 

@@ -1,8 +1,9 @@
 """The instruction log shows hot paths: where each begins and ends, and every op, however it travelled."""
 
+import functools
 import os
 import re
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -14,15 +15,23 @@ STEPS = 20
 TRAIN = f"from tests.gt.test_hotpaths import mlp\nmlp({STEPS})"
 
 
-@pytest.mark.parametrize("workers", ["", "1"])
-def test_the_log_shows_the_marks_and_every_op(tmp_path: Path, workers: str):
-    def log(auto: str) -> list[str]:
-        path = tmp_path / f"gt-{auto}.log"
-        settings = {"GT_INSTRUCTION_LOG": str(path), "GT_AUTO_COMPILE": auto, "GT_WORKERS": workers}
-        run_python("-c", TRAIN, environment={**os.environ, **settings})
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
+    """The log of a training on a system that is started like that, which runs once for all tests."""
+
+    @functools.cache
+    def lines(start: str = "gt.init()", auto: str = "1") -> list[str]:
+        path = tmp_path_factory.mktemp("logs") / "gt.log"
+        settings = {"GT_INSTRUCTION_LOG": str(path), "GT_AUTO_COMPILE": auto}
+        run_python("-c", f"import gt\n{start}\n{TRAIN}", environment={**os.environ, **settings})
         return path.read_text().splitlines()
 
-    hot, cold = log("1"), log("0")
+    return lines
+
+
+@pytest.mark.parametrize("start", ["gt.init()", "gt.init(workers=1)"])
+def test_the_log_shows_the_marks_and_every_op(log: Callable[..., list[str]], start: str):
+    hot, cold = log(start), log(start, "0")
     starts = [line for line in hot if "| WorkerHotPathStart " in line]
     ends = [line for line in hot if re.search(r"\| WorkerHotPathEnd .*complete=True", line)]
     assert len(starts) >= STEPS // 2
@@ -43,7 +52,7 @@ def test_the_log_shows_the_marks_and_every_op(tmp_path: Path, workers: str):
     [
         ("gt.init()", {"WORKER_SEND", "WORKER_RECV"}),
         ("gt.init(workers=1)", {"WORKER_SEND", "WORKER_RECV"}),
-        ("gt.init(workers=2, shard_threshold=16)", {"WORKER_SEND", "WORKER_RECV"}),
+        ("gt.init(workers=2, engine='numpy', shard_threshold=16)", {"WORKER_SEND", "WORKER_RECV"}),
         # Where a modifier changes the stream, only the worker can find what is repeated.
         ("gt.init(modifiers={'client': ['tests.gt.test_hotpath_in_logs:Nothing']})", {"WORKER_RECV"}),
         (
@@ -57,14 +66,13 @@ def test_the_log_shows_the_marks_and_every_op(tmp_path: Path, workers: str):
         ),
     ],
 )
-def test_the_marks_enclose_the_ops_that_they_are_about(tmp_path: Path, setting: str, events: set[str]):
-    path = tmp_path / "gt.log"
-    code = f"import gt\n{setting}\n{TRAIN}"
-    run_python("-c", code, environment={**os.environ, "GT_INSTRUCTION_LOG": str(path)})
+def test_the_marks_enclose_the_ops_that_they_are_about(
+    log: Callable[..., list[str]], setting: str, events: set[str]
+):
     bodies: dict[str, set[tuple[str, ...]]] = {}
     open_ones: dict[tuple[str, str], list[str]] = {}
     seen: set[str] = set()
-    for line in path.read_text().splitlines():
+    for line in log(setting):
         _, _, event, source, command, _, details = re.split(r" *\| *", line, maxsplit=6)
         where = event, source
         if command == "WorkerHotPathStart":
@@ -102,11 +110,9 @@ class Doubles(Nothing):
         yield cmd
 
 
-def test_every_tensor_that_is_made_is_freed_in_the_log(tmp_path: Path):
-    path = tmp_path / "gt.log"
-    run_python("-c", TRAIN, environment={**os.environ, "GT_INSTRUCTION_LOG": str(path)})
+def test_every_tensor_that_is_made_is_freed_in_the_log(log: Callable[..., list[str]]):
     made, freed = [], []
-    for line in path.read_text().splitlines():
+    for line in log():
         if "| RECV " in line:
             freed += re.findall(r"FreeTensor .*tensor_id=(\d+)", line)
             made += re.findall(r"(?:result|tensor_id)=(\d+) ", line) if "FreeTensor" not in line else []

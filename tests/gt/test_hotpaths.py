@@ -1,4 +1,4 @@
-"""What a program repeats runs compiled, and gives what it gave before."""
+"""Repeated sequences run compiled, with the results that they had before."""
 
 import os
 from collections.abc import Iterator
@@ -17,45 +17,9 @@ from gt.stream.instructions import Op
 from gt.stream.sequences import HotSequence, Step
 from gt.worker.compile.background import Background
 from gt.worker.compile.graph import MADE, Graph, function_of, layout_of
+from tests.gt.helpers.hot_server import compiled, stats
 from tests.gt.samples import SAMPLES, Sample
 from tests.programs import run_python
-
-pytestmark = pytest.mark.timeout(600)
-
-PATIENCE = 240.0
-"""Seconds that a compiler may take here."""
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled once for all tests of a process."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture
-def hot(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[LocalServer]:
-    """A server in this process that compiles what it can as soon as it can."""
-    monkeypatch.setenv("GT_AUTO_COMPILE", "1")
-    monkeypatch.setenv("GT_COMPILE_AFTER", "0")
-    monkeypatch.setenv("GT_CACHE_DIR", str(cache))
-    server = LocalServer()
-    client = Client(LocalConnection(server))
-    monkeypatch.setattr(session, "_current", client)
-    yield server
-    client.close()
-    server.worker.hot_paths.compiler.close()
-
-
-def stats(server: LocalServer) -> dict[str, Any]:
-    session.current().flush()
-    return server.worker.get_stats()
-
-
-def compiled(server: LocalServer) -> None:
-    """Wait until everything that was asked for is compiled."""
-    session.current().flush()
-    assert server.worker.hot_paths.compiler.wait(PATIENCE)
-
 
 # --- graphs ---
 
@@ -160,7 +124,7 @@ def mlp(batches: int, batch: int = 16, dropout: bool = True) -> list[float]:
 
 
 def eagerly(monkeypatch: pytest.MonkeyPatch, program: Any) -> Any:
-    """What a program gives with hot paths off."""
+    """The results of a program with hot paths off."""
     monkeypatch.setenv("GT_AUTO_COMPILE", "0")
     before = session._current
     client = Client(LocalConnection(LocalServer()))
@@ -218,7 +182,7 @@ def test_what_follows_a_step_that_fails_runs_eagerly_and_gives_the_same(
     np.testing.assert_allclose(ours, eagerly(monkeypatch, lambda: mlp(30)), rtol=1e-4, atol=1e-5)
 
 
-def test_a_loop_that_changes_its_shape_goes_on_eagerly(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
+def test_a_loop_that_changes_its_shape_continues_eagerly(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
     def program() -> list[float]:
         return mlp(12) + mlp(8, batch=7) + mlp(12)
 
@@ -278,7 +242,7 @@ def test_the_second_run_of_a_program_finds_what_the_first_compiled(hot: LocalSer
     assert said["replays"] > 10
 
 
-def test_a_compiler_that_fails_is_asked_once_and_the_program_goes_on(
+def test_a_compiler_that_fails_is_called_once_and_the_program_continues(
     hot: LocalServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
@@ -293,9 +257,7 @@ def test_a_compiler_that_fails_is_asked_once_and_the_program_goes_on(
 
 
 def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
-    session.current()._repeat_builder = (
-        None  # a client that leaves it to the worker to look for what it repeats
-    )
+    session.current()._repeat_builder = None  # a client that leaves detection to the worker
     hot.worker.sends_repeats.clear()
     mlp(12)
     x = gt.from_numpy(np.ones((16, 20), np.float32))

@@ -1,29 +1,22 @@
-"""Which packages of gt may import which: ARCHITECTURE.md shows the same table."""
+"""The packages of gt import only what the table in ARCHITECTURE.md allows."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import gt
+from tests.programs import ROOT
 
 PACKAGE = Path(gt.__file__).parent
-COMMON = {"errors", "config", "logs"}
+COMMON = {"errors", "config", "logs", "interrupts"}
 ALLOWED = {
-    "ops": {"errors"},
-    "stream": {"ops"} | COMMON,
-    "transport": {"ops", "stream"} | COMMON,
-    "client": {"ops", "stream", "transport", "autograd", "tensors", "server"} | COMMON,
-    "autograd": {"ops", "stream", "tensors"} | COMMON,
-    "tensors": {"ops", "stream", "transport", "client", "autograd", "nn"} | COMMON,
-    "nn": {"ops", "stream", "transport", "client", "autograd", "tensors"} | COMMON,
-    "optim": {"nn", "autograd", "tensors"} | COMMON,
-    "dispatcher": {"ops", "stream", "transport"} | COMMON,
-    "worker": {"ops", "stream", "transport", "command_line"} | COMMON,
-    "server": {"dispatcher", "worker", "stream", "transport", "command_line"} | COMMON,
-    "torch": {"client", "stream", "ops", "tensors", "debug"} | COMMON,
-    "inspect": {"client", "dispatcher", "stream", "transport"} | COMMON,
+    row[1]: set(re.findall(r"`(\w+)`", row[2])) | COMMON
+    for row in re.finditer(
+        r"^\| `gt/(\w+)/` \| .* \| ([^|]*) \|$", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE
+    )
 }
 FRONTS = {"client/tensor.py", "client/autograd.py", "client/nn.py", "client/optim.py"}
 """Paths that the specification names, for code that is elsewhere."""
@@ -47,6 +40,15 @@ def files(package: str) -> Iterator[Path]:
     for path in sorted((PACKAGE / package).rglob("*.py")):
         if str(path.relative_to(PACKAGE)) not in FRONTS:
             yield path
+
+
+def test_the_table_has_every_package_and_no_direction_that_is_not_used():
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert set(ALLOWED) == packages
+    for package, allowed in ALLOWED.items():
+        modules = [module for path in files(package) for module in imports(ast.parse(path.read_text()))]
+        used = {name.split(".")[1] for name in modules if name.startswith("gt.")}
+        assert allowed - COMMON <= used, package
 
 
 @pytest.mark.parametrize("package", ALLOWED)

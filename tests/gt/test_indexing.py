@@ -180,7 +180,7 @@ def test_a_number_in_a_tensor_indexes_without_waiting_for_it():
     ids=["index", "index", "gather", "scatter", "embedding"],
 )
 @pytest.mark.parametrize("bad", [9, -9])
-def test_an_index_out_of_range_in_a_tensor_fails_late_and_says_where(client: Client, call: Any, bad: int):
+def test_an_index_out_of_range_in_a_tensor_fails_late_with_its_line(client: Client, call: Any, bad: int):
 
     y = call(gt.ones(3, 3), gt.tensor([bad]))
     with pytest.raises(WorkerError, match=r"test_indexing\.py:\d+, failed on .*(Index|Runtime)Error"):

@@ -12,10 +12,11 @@ from gt.client import Client
 from gt.errors import ProtocolError, WorkerError
 from gt.server.embedded import LocalConnection, LocalServer
 from gt.stream import instruction_table
-from gt.stream.instruction_table import CLIENT, DISPATCHER, TABLE, Row
+from gt.stream.instruction_table import CLIENT, DISPATCHER, INSTRUCTION_TABLE, Row
 from gt.stream.instructions import Op
 from gt.worker.executors import EXECUTORS, Execution, Executor
 from tests.gt.helpers.threads import ThreadConnection, ThreadServer
+from tests.programs import TIMEOUT
 
 
 class Negate(msgspec.Struct, frozen=True, array_like=True):
@@ -76,7 +77,7 @@ def client() -> Iterator[Client]:
 
 
 def test_workers_have_an_executor_for_every_instruction_that_is_issued_to_them():
-    issued = {row.type for row in TABLE.values() if row.origins & {CLIENT, DISPATCHER}}
+    issued = {row.type for row in INSTRUCTION_TABLE.values() if row.origins & {CLIENT, DISPATCHER}}
     assert issued - {int, Op} == set(EXECUTORS)
 
 
@@ -122,7 +123,7 @@ def test_over_several_workers_one_without_tensors_goes_to_all(spread: Client):
     emit(spread, Note("hello"))
     x = spread.create(np.arange(3.0))
     assert spread.fetch(x).tolist() == [0, 1, 2]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + TIMEOUT
     while len(heard) < 2 and time.monotonic() < deadline:  # the other worker has nothing to answer
         time.sleep(0.01)
     assert sorted(heard) == [("worker_0", "hello"), ("worker_1", "hello")]

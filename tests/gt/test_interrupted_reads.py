@@ -19,6 +19,7 @@ from gt.stream.instructions import GetData
 from gt.transport.shared_memory import FOLDER
 from tests.gt.helpers.servers import Cluster, Process, cluster, connect, eventually
 from tests.gt.helpers.threads import ThreadConnection, ThreadServer
+from tests.programs import TIMEOUT
 
 LARGE = 1 << 20
 """How many elements a tensor has that travels through shared memory."""
@@ -170,7 +171,7 @@ def test_work_inside_the_program_that_is_broken_off_leaves_no_reply(
             if kind == "embedded":
                 raise KeyboardInterrupt
             waiting.set()
-            assert go_on.wait(60)
+            assert go_on.wait(TIMEOUT)
             return np.exp(value)
 
         for worker in workers:

@@ -1,4 +1,4 @@
-"""Listeners of a client's stream: they hear every instruction, in order, for as long as they are there."""
+"""Listeners of a client's stream: called with every instruction, in order, until they are removed."""
 
 from typing import Any
 
@@ -10,33 +10,33 @@ from gt.errors import ConnectionLost
 from gt.stream.instructions import Op
 
 
-def test_listeners_hear_every_instruction_until_they_are_removed(client: Client):
-    heard: list[tuple[str, Any]] = []
-    listeners = {name: (lambda one, name=name: heard.append((name, one))) for name in "abc"}
+def test_listeners_are_called_with_every_instruction_until_they_are_removed(client: Client):
+    calls: list[tuple[str, Any]] = []
+    listeners = {name: (lambda one, name=name: calls.append((name, one))) for name in "abc"}
     for listener in listeners.values():
         client.add_listener(listener)
         client.add_listener(listener)
     x = gt.ones(3)
-    ids = [(name, one.result) for name, one in heard if type(one) is Op]
+    ids = [(name, one.result) for name, one in calls if type(one) is Op]
     assert ids == [("a", x.id), ("b", x.id), ("c", x.id)]
-    heard.clear()
+    calls.clear()
     number = x.id
     client.remove_listener(listeners["a"])  # in another order than they came
     del x
-    assert heard == [("b", number), ("c", number)]
-    heard.clear()
+    assert calls == [("b", number), ("c", number)]
+    calls.clear()
     client.remove_listener(listeners["c"])
     client.remove_listener(listeners["c"])
     y = gt.ones(3)
-    assert {name for name, _ in heard} == {"b"}
+    assert {name for name, _ in calls} == {"b"}
     client.remove_listener(listeners["b"])
-    count = len(heard)
+    count = len(calls)
     assert y.tolist() == [1, 1, 1]
-    assert len(heard) == count
+    assert len(calls) == count
     assert not client.listeners
 
 
-def test_what_a_listener_emits_comes_before_what_it_heard(client: Client):
+def test_what_a_listener_emits_precedes_the_instruction_it_was_called_with(client: Client):
     order: list[Any] = []
 
     def insert(instruction: Any) -> None:
@@ -64,15 +64,15 @@ def test_an_instruction_that_a_listener_refuses_is_not_issued(client: Client):
 
 
 def test_a_closed_client_refuses_instructions_whatever_listens(client: Client):
-    heard: list[Any] = []
+    calls: list[Any] = []
     x = gt.zeros(2)
-    client.add_listener(heard.append)
+    client.add_listener(calls.append)
     client.close()
-    heard.clear()
+    calls.clear()
     with pytest.raises(ConnectionLost, match="was closed"):
         _ = -x
-    client.remove_listener(heard.append)
+    client.remove_listener(calls.append)
     with pytest.raises(ConnectionLost, match="was closed"):
         _ = -x
     del x
-    assert not heard
+    assert not calls

@@ -1,4 +1,4 @@
-"""An op that would not fit is refused, and the worker goes on: by a limit that was given, or by default."""
+"""An op that would not fit is refused, and the worker continues: with an explicit or a default limit."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ from gt.stream.layouts import Sharded
 from gt.transport.protocol import Member
 from gt.worker.limits import machine
 from tests.gt.helpers.servers import Process, cluster
-from tests.programs import run_python
+from tests.programs import TIMEOUT, run_python
 
 MB = 1 << 20
 GB = 1 << 30
@@ -33,7 +33,7 @@ def data_limit(worker: Process) -> int:
 
 def test_workers_share_what_their_machine_has_and_too_much_is_refused(monkeypatch: pytest.MonkeyPatch):
     with cluster(workers=2, engine="pytorch") as started:
-        client = Client(RemoteConnection(started.address, timeout=20))
+        client = Client(RemoteConnection(started.address, timeout=TIMEOUT))
         monkeypatch.setattr(session_module, "_current", client)
         small = gt.ones(64, 64)
         assert small.sum().item() == 4096
@@ -46,11 +46,11 @@ def test_workers_share_what_their_machine_has_and_too_much_is_refused(monkeypatc
         client.close()
 
 
-def test_workers_that_were_told_get_parts_as_large_as_their_memory(monkeypatch: pytest.MonkeyPatch):
+def test_parts_are_proportional_to_the_configured_memory_of_workers(monkeypatch: pytest.MonkeyPatch):
     with cluster(workers=0) as started:
         for memory in ("2MB", "16MB"):
             started.start_worker("--memory", memory)
-        client = Client(RemoteConnection(started.address, timeout=20))
+        client = Client(RemoteConnection(started.address, timeout=TIMEOUT))
         monkeypatch.setattr(session_module, "_current", client)
         x = gt.randn(1 << 19)
         (placement,) = client.get_layouts(x.id).placements
@@ -59,7 +59,7 @@ def test_workers_that_were_told_get_parts_as_large_as_their_memory(monkeypatch: 
         values, _ = x.sort()
         assert (values[1:] >= values[:-1]).all().item()
         with pytest.raises(
-            WorkerError, match=r"failed on worker_0 .*MemoryError: the result takes .* of its 2.0 MB"
+            WorkerError, match=r"failed on worker_0 .*MemoryError: the result takes .* of 2.0 MB left"
         ):
             gt.ones(1 << 23).sum().item()
         assert x[:10].numpy().shape == (10,)

@@ -11,6 +11,7 @@ import pytest
 from gt.client import Client
 from gt.stream.instructions import GetData, Op
 from tests.gt.helpers.servers import Cluster, cluster, connect, eventually
+from tests.programs import TIMEOUT
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +125,8 @@ print(kept[-1].sum().item(), flush=True)
 
 
 @pytest.mark.parametrize("how", ["returns", "raises", "exits", "killed"])
-def test_a_client_that_ends_frees_all_its_tensors_within_a_second(running: Cluster, how: str):
-    then = {"returns": "", "raises": "1 / 0", "exits": "sys.exit(3)", "killed": "time.sleep(60)"}[how]
+def test_a_client_that_ends_frees_all_its_tensors(running: Cluster, how: str):
+    then = {"returns": "", "raises": "1 / 0", "exits": "sys.exit(3)", "killed": "time.sleep(600)"}[how]
     observer = connect(running)
     before = held(observer)
     program = running.run("-c", PROGRAM.format(address=running.address, then=then))
@@ -133,8 +134,8 @@ def test_a_client_that_ends_frees_all_its_tensors_within_a_second(running: Clust
         program.says("20000.0")
         assert held(observer) > before
         program.popen.send_signal(signal.SIGKILL)
-    assert program.popen.wait(30) == {"returns": 0, "raises": 1, "exits": 3, "killed": -9}[how]
-    eventually(lambda: held(observer) == before, seconds=1, what=how)
+    assert program.ends() == {"returns": 0, "raises": 1, "exits": 3, "killed": -9}[how]
+    eventually(lambda: held(observer) == before, what=how)
     assert observer.get_dispatcher_stats()["handles"] == 0
     observer.close()
 
@@ -184,10 +185,10 @@ def test_equal_clients_get_equal_shares(running: Cluster):
     threads = [threading.Thread(target=loop, args=(n,)) for n in range(8)]
     for thread in threads:
         thread.start()
-    time.sleep(3)
+    eventually(lambda: sum(done) >= 80)
     stop.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(TIMEOUT)
     for client in clients:
         client.close()
     jain = sum(done) ** 2 / (len(done) * sum(n * n for n in done))

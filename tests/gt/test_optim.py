@@ -187,7 +187,7 @@ def test_a_closure_computes_the_loss_first(client: Client):
 
 @ON_PYTORCH
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop"])
-def test_training_goes_on_from_a_saved_state(client: Client, name: str, tmp_path: Path):
+def test_training_continues_from_a_saved_state(client: Client, name: str, tmp_path: Path):
     def make(params: list[Any]) -> gt.optim.Optimizer:
         return getattr(gt.optim, name)(params, lr=0.05, **({"momentum": 0.9} if name == "SGD" else {}))
 
@@ -303,7 +303,7 @@ def test_a_warm_up_and_then_a_cosine_agree_with_pytorch():
     assert rates[0] == pytest.approx(rates[1])
 
 
-def test_a_schedule_goes_on_from_a_saved_state():
+def test_a_schedule_continues_from_a_saved_state():
     optimizer = gt.optim.SGD([gt.nn.Parameter(gt.ones(1))], lr=1.0)
     schedule = gt.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
     schedule.step()

@@ -115,7 +115,15 @@ def test_a_network_of_convolutions_learns_the_same(
         np.testing.assert_allclose(train_cnn(how, tmp_path / "signals.yaml"), alone["cnn"], rtol=1e-4)
 
 
-@pytest.mark.parametrize(("how", "workers"), [("data", 2), ("tensor", 2), ("pipeline", 2), ("tensor", 1)])
+@pytest.mark.parametrize(
+    ("how", "workers"),
+    [
+        ("pipeline", 2),
+        ("tensor", 1),
+        pytest.param("data", 2, marks=pytest.mark.thorough),  # the tests above have these in one process
+        pytest.param("tensor", 2, marks=pytest.mark.thorough),
+    ],
+)
 def test_the_example_learns_the_same_over_processes(alone: dict[str, list[float]], how: str, workers: int):
     done = run_python("-m", "examples.train_parallel", how, "--steps", f"{STEPS}", "--workers", f"{workers}")
     losses = [float(number) for number in re.findall(r"(?:step +0 +|last )loss (\S+)", done.stdout)]

@@ -17,7 +17,7 @@ from gt.transport.pieces import ReceiveBuffer
 from gt.transport.protocol import Member, encode
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.collectives.exchange import exchange
-from gt.worker.collectives.receive_buffer import into
+from gt.worker.collectives.receive_buffer import copy_into
 
 LARGE = np.arange(1 << 18, dtype=np.float32)
 
@@ -35,16 +35,16 @@ class Pair:
         where = host() if shared else ""
         self.members = {peers.name: Member(peers.address, peers.token, where) for peers in self.peers}
         for peers in self.peers:
-            peers.meet(1, self.members)
+            peers.update_members(1, self.members)
 
     def pass_on(self, number: int, array: np.ndarray) -> np.ndarray:
         """From the first to the second; a copy of what arrived."""
         first, second = self.peers
         first.send("b", number, 0, array)
-        first.settle()
+        first.finish_exchange()
         result = np.empty(array.shape, array.dtype)
-        second.take(number, {(0, "a"): ReceiveBuffer(result.nbytes, into(result))}, 1)
-        second.settle()
+        second.receive(number, {(0, "a"): ReceiveBuffer(result.nbytes, copy_into(result))}, 1)
+        second.finish_exchange()
         return result
 
     def segments(self) -> int:
@@ -72,7 +72,7 @@ def anything(size: int) -> dict[tuple[int, str], ReceiveBuffer]:
 def test_memory_is_used_again_though_nothing_goes_the_other_way(pair: Pair):
     for number in range(40):
         np.testing.assert_array_equal(pair.pass_on(number, LARGE + number), LARGE + number)
-        pair.peers[0].take(number, {}, 1)  # looks at what has arrived: memory that was given back
+        pair.peers[0].receive(number, {}, 1)  # also receives the names of released shared memory
     assert 0 < pair.segments() < 20, "not one for each: memory that comes back is used again"
     assert pair.peers[0].bytes_sent == 40 * LARGE.nbytes
 
@@ -103,12 +103,12 @@ def test_without_room_in_shared_memory_the_socket_will_do(
     np.testing.assert_array_equal(pair.pass_on(0, LARGE), LARGE)
 
 
-def test_memory_that_is_gone_is_an_error_that_names_the_sender(pair: Pair):
+def test_removed_shared_memory_is_an_error_that_names_the_sender(pair: Pair):
     first, second = pair.peers
     first.send("b", 0, 0, LARGE)
     pair.memories[0].close()
-    with pytest.raises(WorkerError, match="what a sent cannot be read"):
-        second.take(0, anything(LARGE.nbytes), 1)
+    with pytest.raises(WorkerError, match="the data that a sent cannot be read"):
+        second.receive(0, anything(LARGE.nbytes), 1)
 
 
 def test_a_worker_that_left_takes_its_memory_with_it(pair: Pair):
@@ -116,15 +116,15 @@ def test_a_worker_that_left_takes_its_memory_with_it(pair: Pair):
     first.send("b", 0, 0, LARGE)
     assert pair.segments() == 1
     alone = {"a": pair.members["a"]}
-    first.meet(2, alone)
+    first.update_members(2, alone)
     assert pair.segments() == 0
-    second.meet(2, {"b": pair.members["b"]})
+    second.update_members(2, {"b": pair.members["b"]})
     with pytest.raises(WorkerError, match="a is gone, and its tensors with it"):
-        second.take(1, anything(4), 1)
+        second.receive(1, anything(4), 1)
 
 
 @pytest.mark.parametrize("kind", ["AllReduce", "AllGather"])
-def test_a_worker_that_cannot_even_send_tells_those_who_wait(pair: Pair, kind: str):
+def test_a_worker_that_cannot_send_reports_it_to_the_receivers(pair: Pair, kind: str):
     mesh = ("a", "b")
     have = Placement(Partial("sum") if kind == "AllReduce" else Sharded(0, (4, 4)), mesh)
     order = Exchange(kind, 1, 0, 1, (8,), "float32", have, Placement(Replicated(), mesh), 1)
@@ -144,6 +144,6 @@ def test_what_shows_no_token_is_dropped(pair: Pair):
         stranger.send_multipart(message)
     first.send("b", 0, 0, LARGE[:2])
     result = np.zeros(2, np.float32)
-    second.take(0, {(0, "a"): ReceiveBuffer(8, into(result))}, 1)
+    second.receive(0, {(0, "a"): ReceiveBuffer(8, copy_into(result))}, 1)
     np.testing.assert_array_equal(result, LARGE[:2])
     stranger.close(linger=0)

@@ -23,6 +23,7 @@ from gt.stream.layouts import Sharded
 from gt.stream.repeat_builder import RepeatBuilder
 from gt.stream.repeats import MAX_TEMPLATES, Repeat, RepeatDecoder, RepeatEncoder, cut_after, flat, weight
 from tests.gt.helpers.servers import Cluster
+from tests.programs import TIMEOUT
 
 EIGHT = ("add", "mul", "sub", "maximum", "truediv", "minimum", "atan2", "fmod")
 """So many different ops that doing them twice is worth a repeat."""
@@ -32,7 +33,7 @@ decoded = msgspec.msgpack.Decoder(list[Instruction]).decode
 
 
 def follow(stream: Any) -> tuple[dict[int, Any], list[Any]]:
-    """What is there after a stream, each tensor as the whole expression that made it, and what was read."""
+    """The tensors that exist after a stream, each as the expression that made it, and the reads."""
     values: dict[int, Any] = {}
     read = []
     for one in flat(list(stream)):
@@ -94,10 +95,10 @@ def in_batches(stream: list[Any], seed: int) -> list[list[Any]]:
 
 
 @settings(max_examples=60)
-@given(seed=st.integers(0, 1 << 20), patient=st.booleans())
-def test_a_condensed_stream_does_what_the_stream_does(seed: int, patient: bool):
+@given(seed=st.integers(0, 1 << 20), hold_complete=st.booleans())
+def test_a_stream_with_repeats_does_what_the_stream_does(seed: int, hold_complete: bool):
     stream = Loop(seed, 30).stream
-    repeat_builder = RepeatBuilder(patient)
+    repeat_builder = RepeatBuilder(hold_complete)
     random = np.random.default_rng(seed)
     out: list[Any] = []
     encoder, decoder = RepeatEncoder(), RepeatDecoder()
@@ -129,7 +130,7 @@ def test_a_step_of_many_ops_is_a_message_of_a_few_hundred_bytes():
     parameter = 0
     for _ in range(6):
         parameter = step(stream, ids, parameter)
-    repeat_builder, encoder = RepeatBuilder(patient=True), RepeatEncoder()
+    repeat_builder, encoder = RepeatBuilder(hold_complete=True), RepeatEncoder()
     sizes = [len(encoded(encoder.encode(repeat_builder.build(batch)))) for batch in in_batches(stream, 3)]
     assert sum(sizes[-40:]) < len(encoded(stream)) / 20
 
@@ -168,12 +169,12 @@ def test_a_zero_that_changes_its_sign_and_a_number_that_changes_its_kind_are_sai
                 x += 1
         return out
 
-    told = stream(0.0, 0.0, -0.0, float("nan"), 1.0, 1, True)
+    sent = stream(0.0, 0.0, -0.0, float("nan"), 1.0, 1, True)
     repeat_builder = RepeatBuilder()
-    out = [*repeat_builder.build(told), *repeat_builder.release()]
+    out = [*repeat_builder.build(sent), *repeat_builder.release()]
     said = [attrs for one in out if isinstance(one, Repeat) for attrs in one.changed.values()]
     assert {repr(attrs["scalar"]) for attrs in said} == {"-0.0", "nan", "1.0"}
-    same = [repr(one.attrs) for one in flat(out)] == [repr(one.attrs) for one in told]
+    same = [repr(one.attrs) for one in flat(out)] == [repr(one.attrs) for one in sent]
     assert same
 
 
@@ -203,58 +204,62 @@ def test_both_ends_forget_the_same_sequences():
 
 
 STEP = ("add", (-1, -2), None)
+DENSE = Define(0, [STEP], [1])
+SPARSE = Define(0, [STEP], [1], [], False, [3])
 
 
 @pytest.mark.parametrize(
-    "messages",
+    ("messages", "error"),
     [
-        [Replay(3, [], [1, 1], [], [])],
-        [Define(0, [], [])],
-        [Define(0, [STEP], [1, 2])],
-        [Define(0, [("add", (-1, 0), None)], [1])],
-        [Define(0, [("add", (-2, -1), None)], [1])],
-        [Define(0, [STEP], [1], [(4, Signal(1, "rows", Sharded(0)))])],
-        [Define(0, [STEP], [1], [], False, [0, 1])],
-        [Define(0, [STEP], [1], [], False, [-1])],
-        [Define(0, [STEP], [1], [], False, [1 << 40])],
-        [Define(0, [STEP, STEP], [1, 1], [], False, [3, 3])],
-        [Define(0, [STEP], [1], [], False, [3]), Replay(0, [1, 2], [5, 1], [], [])],
-        [Define(0, [STEP], [1], [], False, [3]), Replay(0, [1, 2], [5, 1 << 40], [], [])],
-        [Define(0, [STEP], [1]), Replay(0, [1], [5, 1], [], [])],
-        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 2], [], [])],
-        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5], [], [])],
-        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, -1, 7, 2], [], [])],
-        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 1], [1], [])],
-        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 1], [0, 0], [])],
-        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 1], [], [], {0: {"out": 1}})],
-        [Define(0, [STEP], [1]), Replay(0, [1, 2], [5, 1], [], [], {9: {}})],
-        [
-            Define(0, [("add", (-1,), {"scalar": 1, "reflected": False})], [1]),
-            Replay(0, [1], [5, 1], [0], [], {0: {"scalar": 2, "reflected": False}}),
-        ],
+        ([Replay(3, [], [1, 1], [], [])], "a repeat of the sequence 3, which was not defined"),
+        ([Define(0, [], [])], "a sequence of 0 ops with 0 sites"),
+        ([Define(0, [STEP], [1, 2])], "a sequence of 1 ops with 2 sites"),
+        ([Define(0, [("add", (-1, 0), None)], [1])], "step 0 has an invalid input 0"),
+        ([Define(0, [("add", (-2, -1), None)], [1])], "step 0 has an invalid input -2"),
+        ([Define(0, [STEP], [1], [(4, Signal(1, "rows", Sharded(0)))])], "a signal for an invalid step"),
+        ([Define(0, [STEP], [1], [], False, [0, 1])], "invalid places of results: [0, 1]"),
+        ([Define(0, [STEP], [1], [], False, [-1])], "invalid places of results: [-1]"),
+        ([Define(0, [STEP], [1], [], False, [1 << 40])], "invalid places of results: [1099511627776]"),
+        ([Define(0, [STEP, STEP], [1, 1], [], False, [3, 3])], "invalid places of results: [3, 3]"),
+        ([SPARSE, Replay(0, [1, 2], [5, 1], [], [])], "wrong number of results: [5, 1]"),
+        ([SPARSE, Replay(0, [1, 2], [5, 1 << 40], [], [])], "wrong number of results: [5, 1099511627776]"),
+        ([DENSE, Replay(0, [1], [5, 1], [], [])], "a repeat with 1 inputs of a sequence that takes 2"),
+        ([DENSE, Replay(0, [1, 2], [5, 2], [], [])], "wrong number of results: [5, 2]"),
+        ([DENSE, Replay(0, [1, 2], [5], [], [])], "wrong number of results: [5]"),
+        ([DENSE, Replay(0, [1, 2], [5, -1, 7, 2], [], [])], "wrong number of results: [5, -1, 7, 2]"),
+        ([DENSE, Replay(0, [1, 2], [5, 1], [1], [])], "keeps the results of steps [1]"),
+        ([DENSE, Replay(0, [1, 2], [5, 1], [0, 0], [])], "keeps the results of steps [0, 0]"),
+        ([DENSE, Replay(0, [1, 2], [5, 1], [], [], {0: {"out": 1}})], "invalid attributes for step 0"),
+        ([DENSE, Replay(0, [1, 2], [5, 1], [], [], {9: {}})], "invalid attributes for step 9"),
+        (
+            [
+                Define(0, [("add", (-1,), {"scalar": 1, "reflected": False})], [1]),
+                Replay(0, [1], [5, 1], [0], [], {0: {"scalar": 2, "reflected": False}}),
+            ],
+            "invalid attributes for step 0",
+        ),
     ],
 )
-def test_nonsense_is_refused(messages: list[Any]):
-    with pytest.raises(ProtocolError):
+def test_an_inconsistent_repeat_is_refused_with_the_reason(messages: list[Any], error: str):
+    with pytest.raises(ProtocolError) as refused:
         RepeatDecoder().decode(decoded(encoded(messages)))
+    assert error in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("message", "said"),
     [
         (Replay(0, [1 << 40, 1 << 41], [50, 1], [0], []), "Tensor not found"),
-        (Replay(1, [], [50, 1], [0], []), "is not defined"),
+        (Replay(1, [], [50, 1], [0], []), "was not defined"),
         (Replay(0, [0, 0], [50, 1], [0], [1 << 40]), "Tensor not found"),
     ],
 )
-def test_a_client_that_repeats_nonsense_is_refused_and_nobody_else(
-    pytorch_cluster: Cluster, message: Any, said: str
-):
+def test_only_the_client_of_a_malformed_repeat_is_refused(pytorch_cluster: Cluster, message: Any, said: str):
     from gt.client import Client
     from gt.client.connection import RemoteConnection
 
-    good = Client(RemoteConnection(pytorch_cluster.address, timeout=20))
-    bad = Client(RemoteConnection(pytorch_cluster.address, timeout=20))
+    good = Client(RemoteConnection(pytorch_cluster.address, timeout=TIMEOUT))
+    bad = Client(RemoteConnection(pytorch_cluster.address, timeout=TIMEOUT))
     try:
         create = Op(0, "zeros", (), {"shape": [2], "dtype": "float32"}, 0)
         bad.connection.send([create, Define(0, [STEP], [1]), message, GetData(1, 0)])
@@ -273,7 +278,7 @@ def test_boundaries_pass(client: Any):
     assert x.tolist() == [2, 2, 2]
 
 
-class Nobody:
+class NoClient:
     """A client that listens to nothing."""
 
     def ack(self, sequence: int) -> None: ...
@@ -283,7 +288,7 @@ class Nobody:
 
 
 class Slow:
-    """A worker that answers when it is told to."""
+    """A worker that answers when the test calls it."""
 
     name = "worker_0"
 
@@ -314,7 +319,7 @@ def test_a_repeat_counts_in_the_fair_shares_as_the_ops_it_stands_for():
     dispatcher = Dispatcher()
     worker = Slow(dispatcher)
     dispatcher.add_worker(worker)
-    short, long = dispatcher.connect(Nobody()), dispatcher.connect(Nobody())
+    short, long = dispatcher.connect(NoClient()), dispatcher.connect(NoClient())
     sends_repeats = RepeatBuilder().build(steps(200))
     repeats = [one for one in sends_repeats if isinstance(one, Repeat)]
     assert len(sends_repeats) < len(steps(200)) / 8
@@ -346,18 +351,18 @@ def adds(count: int) -> list[Any]:
     return stream
 
 
-@pytest.mark.parametrize("somebody_else", [False, True])
+@pytest.mark.parametrize("another_client", [False, True])
 @pytest.mark.parametrize("seconds", [1e-5, 1e-3, 0.1])
 def test_many_large_ops_that_are_one_instruction_are_taken_apart_if_others_wait(
-    seconds: float, somebody_else: bool
+    seconds: float, another_client: bool
 ):
     dispatcher = Dispatcher()
     worker = Slow(dispatcher, seconds)
     dispatcher.add_worker(worker)
-    client, other = dispatcher.connect(Nobody()), dispatcher.connect(Nobody())
-    if not somebody_else:  # or not any more
+    client, other = dispatcher.connect(NoClient()), dispatcher.connect(NoClient())
+    if not another_client:  # or not any more
         dispatcher.sessions[other].waiting_since -= 2 * RECENT_SECONDS
-    for number, one in enumerate(RepeatBuilder(patient=True).build(adds(4000))):
+    for number, one in enumerate(RepeatBuilder(hold_complete=True).build(adds(4000))):
         dispatcher.receive(client, number + 1, [one])
     chunks = []
     while worker.waiting:
@@ -367,7 +372,7 @@ def test_many_large_ops_that_are_one_instruction_are_taken_apart_if_others_wait(
     tail = chunks[-20:-1]
     if seconds == 0.1:  # for those who may come
         assert max(chunk.weight for chunk in tail) == 1
-    elif somebody_else and seconds == 1e-3:
+    elif another_client and seconds == 1e-3:
         assert max(chunk.weight for chunk in tail) * seconds <= CHUNK_SECONDS
     else:
         assert all(isinstance(chunk.instructions[0], Repeat) for chunk in tail)

@@ -51,7 +51,7 @@ def test_the_size_of_a_reply_is_that_of_the_data_it_brings(tmp_path: Path, start
     assert not [one for one in lines(log, "SEND") + lines(log, "WORKER_RECV") if one[1] == "0B"]
 
 
-def test_a_request_that_fails_has_one_reply_that_says_why(tmp_path: Path):
+def test_a_request_that_fails_has_one_reply_with_the_cause(tmp_path: Path):
     log = tmp_path / "gt.log"
     code = """
 import gt

@@ -145,7 +145,7 @@ def test_hot_path_detector_injects_markers():
 
 
 def places(out: list[Any]) -> list[tuple[int, int]]:
-    """Where each sequence that came whole begins and ends."""
+    """The bounds of each complete sequence."""
     starts = [n for n, one in enumerate(out) if isinstance(one, WorkerHotPathStart)]
     ends = [n for n, one in enumerate(out) if isinstance(one, WorkerHotPathEnd)]
     return list(zip(starts, ends, strict=False))

@@ -87,7 +87,7 @@ def test_a_session_that_cannot_be_left_in_order_ends_its_processes_too(started: 
     assert gt.ones(2).tolist() == [1, 1]
 
 
-def test_a_session_goes_on_if_another_cannot_be_had(started: Client):
+def test_a_session_continues_if_another_cannot_be_made(started: Client):
     x = gt.ones(3)
     before = own_processes()
     with pytest.raises(ConnectionLost, match="no server answers"):

@@ -5,6 +5,7 @@
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,7 +21,8 @@ from tests.gt.samples import SAMPLES, Sample
 from tests.gt.samples.base import assert_same, from_torch, to_torch
 
 WORKERS = (1, 2, 3, 4)
-MANY = 60
+MANY = 60 if os.environ.get("TAPESTRY_TEST_ALL") == "1" else 12
+"""Of an op with more combinations of layouts, each layout of each input is taken, and not all pairs."""
 
 CREATION: dict[str, Callable[[], gt.Tensor]] = {
     "arange": lambda: gt.arange(3, 17, 2),
@@ -51,20 +53,20 @@ def layouts(spec: Spec, workers: int) -> list[Layout]:
 
 
 class InTurn(AnyLayout):
-    """A policy that gives the tensors that are made the layouts it was told, and then whatever comes."""
+    """A policy that gives new tensors the layouts in a list, and then whatever follows."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[Layout] = []
+        self.layouts: list[Layout] = []
 
     def place(self, spec: Spec, cluster: Any) -> Placement:
-        if self.told:
-            return Placement(self.told.pop(0), cluster.workers)
+        if self.layouts:
+            return Placement(self.layouts.pop(0), cluster.workers)
         return super().place(spec, cluster)
 
 
 class EveryLayout(Servers):
-    """Servers whose tensors lie as they are told."""
+    """Servers whose tensors have given placements."""
 
     def __init__(self) -> None:
         super().__init__("numpy")
@@ -128,17 +130,17 @@ def test_an_op_on_every_layout_of_each_input(servers: EveryLayout, op: str):
     if expected.requires_grad:
         expected.backward(torch.from_numpy(weights).to(expected.dtype))
     for workers in WORKERS:
-        for number, told in enumerate(combinations(sample, workers)):
+        for number, chosen in enumerate(combinations(sample, workers)):
             with servers.use(workers, number):
-                servers.in_turn.told = list(told)
+                servers.in_turn.layouts = list(chosen)
                 ours = [gt.from_numpy(a, requires_grad=smooth and is_float(a)) for a in sample.arrays]
                 ours[0]._value.client.flush()
-                assert servers.in_turn.told == [] or workers == 1, "all lie as they were told"
+                assert servers.in_turn.layouts == [] or workers == 1, "all placements are used"
                 try:
                     _compare(sample, ours, theirs, expected, weights)
                 except AssertionError as error:
                     raise AssertionError(
-                        f"{sample} over {workers}, {list(map(str, told))}: {error}"
+                        f"{sample} over {workers}, {list(map(str, chosen))}: {error}"
                     ) from None
 
 
@@ -157,10 +159,10 @@ def _compare(sample: Sample, ours: list[Any], theirs: list[Any], expected: Any, 
 
 @pytest.mark.parametrize("op", sorted(CREATION))
 def test_what_is_made_out_of_nothing_is_the_same_in_every_layout(servers: EveryLayout, op: str):
-    def make(workers: int, told: list[Layout]) -> np.ndarray:
+    def make(workers: int, chosen: list[Layout]) -> np.ndarray:
         with servers.use(workers, 0):
             gt.manual_seed(5)
-            servers.in_turn.told = list(told)
+            servers.in_turn.layouts = list(chosen)
             return CREATION[op]().numpy()
 
     whole = make(1, [])

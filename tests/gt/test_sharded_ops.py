@@ -1,4 +1,4 @@
-"""Every op gives the same, however its inputs lie over workers, gradients included."""
+"""Every op gives the same result for all placements of its inputs, gradients included."""
 
 from collections.abc import Iterator
 

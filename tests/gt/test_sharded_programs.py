@@ -1,4 +1,4 @@
-"""Long random programs give PyTorch's numbers, however their tensors lie over workers, gradients included."""
+"""Long random programs give PyTorch's numbers, for random placements of their tensors, gradients included."""
 
 import random
 from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from gt.dispatcher.sharding.modifier import ShardingStreamModifier
 from gt.dispatcher.sharding.policy import Cluster, ShardingPolicy
 from gt.dispatcher.tensor_handle import ShardInfo
 from gt.ops import TABLE, Spec
-from gt.ops.sharding.kinds import KINDS, gathers
+from gt.ops.sharding.kinds import RULES_BY_KIND, gathers
 from gt.stream.instructions import (
     CreateTensor,
     Exchange,
@@ -66,7 +66,7 @@ def test_a_large_tensor_is_made_in_parts_along_its_first_axis():
     made = run(stream, randn(7, 128, 64))
     assert [placed.workers for placed in made] == [("a",), ("b",), ("c",), ("d",)]
     assert [placed.each[0].attrs["shape"] for placed in made] == [(32, 64)] * 4
-    assert [placed.each[0].attrs["at"] for placed in made] == [(0, 0), (32, 0), (64, 0), (96, 0)]
+    assert [placed.each[0].attrs["offset"] for placed in made] == [(0, 0), (32, 0), (64, 0), (96, 0)]
     shards = stream.tensor_sharded[7].shards()
     assert shards[1] == ("b", ShardInfo(axis=0, num_shards=4, shard_index=1), (32, 64))
 
@@ -217,7 +217,7 @@ def test_reshape_keeps_the_split_where_the_axis_survives():
     assert [str(stream.tensor_sharded[n].home.layout) for n in (1, 2, 3)] == ["sharded(0)"] * 3
 
 
-def test_an_op_without_a_rule_gathers_and_is_counted_and_says_so_once(
+def test_an_op_without_a_rule_gathers_is_counted_and_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setenv("GT_VERBOSE", "1")
@@ -231,7 +231,7 @@ def test_an_op_without_a_rule_gathers_and_is_counted_and_says_so_once(
     assert capsys.readouterr().err.count("argsort gathers") == 1
 
 
-def test_reading_in_parts_asks_every_worker_for_its_own():
+def test_reading_in_parts_requests_from_every_worker_its_own():
     stream = modifier(FOUR[:2])
     run(stream, upload(0, 2048))
     (read,) = run(stream, GetData(5, 0))
@@ -272,11 +272,11 @@ def test_every_op_of_the_table_has_a_rule():
     """Its own, or that of its kind. One op is computed on whole inputs, and has a lowering instead."""
     assert all(row.sharding is not None for row in TABLE.values())
     assert [name for name, row in TABLE.items() if row.sharding is gathers] == ["total_norm"]
-    assert set(KINDS) <= {row.kind for row in TABLE.values()}
+    assert set(RULES_BY_KIND) <= {row.kind for row in TABLE.values()}
 
 
 def test_a_signal_for_a_worker_that_is_not_there_is_an_error():
-    with pytest.raises(ValueError, match="'test' names worker 7, and they go from 0 to 3"):
+    with pytest.raises(ValueError, match="'test' names worker 7, but the workers are 0 to 3"):
         run(modifier(), laid_out(0, Sharded(0), 7), upload(0, 8))
 
 
@@ -294,3 +294,24 @@ def test_a_shard_is_cut_where_all_of_it_lies():
     made = run(stream, Op(1, "neg", (0,), None, 0))
     cuts = [one for placed in made for one in placed.each if isinstance(one, ShardOp)]
     assert [(one.axis, one.num_shards, one.start, one.stop) for one in cuts] == [(1, 2, 0, 4), (1, 2, 4, 8)]
+
+
+def test_a_tensor_that_moves_to_several_workers_is_no_load_of_its_first_one_any_more():
+    stream = modifier(("a", "b"))
+    run(stream, upload(0, 4))
+    handle = stream.tensor_sharded[0]
+    assert stream.loads == {"a": 16}
+    list(stream._change_home(0, handle, Placement(Replicated(), ("a", "b"))))
+    assert stream.loads["a"] == 0
+    run(stream, 0)
+    assert stream.loads["a"] == stream.loads["b"] == 0
+
+
+def test_a_tensor_whose_worker_is_lost_is_no_load_of_the_worker_that_has_a_copy():
+    stream = modifier(("a", "b"))
+    run(stream, upload(0, 4))
+    list(stream._bring(stream.tensor_sharded[0], Placement(Replicated(), ("b",))))
+    list(stream.remove_worker("a", "it is gone"))
+    assert stream.tensor_sharded[0].home == Placement(Replicated(), ("b",))
+    run(stream, 0)
+    assert stream.loads["b"] == 0

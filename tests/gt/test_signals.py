@@ -1,4 +1,4 @@
-"""Signals: how tensors lie, said by name, outside of the program."""
+"""Signals: the placement of tensors by name, outside of the program."""
 
 import os
 import threading
@@ -66,7 +66,7 @@ ALL = "worker_0,worker_1,worker_2"
         ("own", "replicated@worker_0,worker_2"),
     ],
 )
-def test_what_is_made_inside_lies_as_the_signal_says(three: ThreadServer, name: str, expected: str):
+def test_a_tensor_made_inside_has_the_layout_of_the_signal(three: ThreadServer, name: str, expected: str):
     with gt.signal.context(name):
         made = [gt.randn(6, 6), gt.tensor([[1.0, 2.0, 3.0]] * 3)]
         made.append(made[0] * 2)
@@ -76,7 +76,7 @@ def test_what_is_made_inside_lies_as_the_signal_says(three: ThreadServer, name: 
     assert layout(outside).startswith("replicated@worker_")
 
 
-def test_a_tensor_is_laid_out_anew_and_gradients_flow_through(three: ThreadServer):
+def test_a_tensor_gets_another_layout_and_gradients_flow_through(three: ThreadServer):
     x = gt.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     y = gt.signal.tensor(x, "rows")
     assert layout(y) == "sharded(0)@worker_0,worker_1"
@@ -101,7 +101,7 @@ def test_enter_and_exit_nest(three: ThreadServer):
     gt.signal.exit("rows")
 
 
-def test_gradients_lie_as_backward_says(three: ThreadServer):
+def test_gradients_have_the_layout_that_backward_names(three: ThreadServer):
     x, y = gt.randn(6, 6, requires_grad=True), gt.randn(6, 6, requires_grad=True)
     with gt.signal.context("layer"):
         a = x * 3
@@ -157,35 +157,39 @@ def test_a_worker_that_is_not_there_is_named_when_the_tensor_is_read(three: Thre
     gt.load_config(path)
     with gt.signal.context("far"):
         x = gt.ones(2)
-    with pytest.raises(WorkerError, match=r"'far' names worker 9, and they go from 0 to 2"):
+    with pytest.raises(WorkerError, match=r"'far' names worker 9, but the workers are 0 to 2"):
         x.tolist()
 
 
 MISTAKES = [
-    ("layer:\n  shrad: {axis: 0}\n", 2, "a signal has no 'shrad'; did you mean 'shard'?"),
-    ("layer:\n  shard: {axes: 0}\n", 2, "shard has no 'axes'; did you mean 'axis'?"),
-    ("layer:\n  shard:\n    axis: first\n", 3, "axis is an integer, and this is 'first'"),
-    ("layer:\n  shard:\n    axis: 0\n    workers: [0, 0]\n", 4, "workers are numbers, each once"),
-    ("layer:\n  shard:\n    workers: [-1]\n", 3, "workers are numbers, each once"),
-    ("layer:\n  shard: 0\n", 2, "shard is a mapping of names, and this is 0"),
+    ("layer:\n  shrad: {axis: 0}\n", 2, "unknown key 'shrad' in a signal; did you mean 'shard'?"),
+    ("layer:\n  shard: {axes: 0}\n", 2, "unknown key 'axes' in shard; did you mean 'axis'?"),
+    ("layer:\n  shard:\n    axis: first\n", 3, "axis must be an integer, but got 'first'"),
+    (
+        "layer:\n  shard:\n    axis: 0\n    workers: [0, 0]\n",
+        4,
+        "workers must be distinct numbers, such as [0, 1], but got",
+    ),
+    ("layer:\n  shard:\n    workers: [-1]\n", 3, "workers must be distinct numbers, such as [0, 1], but got"),
+    ("layer:\n  shard: 0\n", 2, "shard must be a mapping of names, but got 0"),
     ("a: {replicate: true}\nb:\n  backward: aa\n", 3, "no signal is called 'aa'; did you mean 'a'?"),
     ("a: {replicate: true}\na: {replicate: true}\n", 2, "a file of signals has 'a' twice"),
-    ("a:\n  replicate: true\n  shard: {axis: 0}\n", 2, "says both shard and replicate"),
-    ("a:\n  compile: maybe\n", 2, "compile is true or false, and this is 'maybe'"),
-    ("a:\n  replicate: {worker: [0]}\n", 2, "replicate has no 'worker'; did you mean 'workers'?"),
-    ("- a\n- b\n", 1, "a file of signals is a mapping of names"),
-    ("a: {shard\nb: 1\n", 2, "this is no YAML"),
-    ("a:\n\tshard: 1\n", 2, "this is no YAML"),
-    ("a:\n  shard: {axis: 1.5}\n", 2, "axis is an integer, and this is 1.5"),
-    ("a:\n  shard: {workers: [0, two]}\n", 2, "workers are numbers, each once"),
-    ("a:\nb: {replicate: true}\n", 1, "the signal 'a' is a mapping of names, and this is None"),
-    ("a:\n  backward: 3\n", 2, "backward is a mapping of names, and this is 3"),
-    ("a:\n  backward:\n    shard: {axis: x}\n", 3, "axis is an integer, and this is 'x'"),
-    ("a:\n  backward:\n    backward: {replicate: true}\n", 3, "backward has no 'backward' of its own"),
-    ("a: &x\n  backward: *x\n", 2, "backward has no 'backward' of its own"),
+    ("a:\n  replicate: true\n  shard: {axis: 0}\n", 2, "has both shard and replicate"),
+    ("a:\n  compile: maybe\n", 2, "compile must be true or false, but got 'maybe'"),
+    ("a:\n  replicate: {worker: [0]}\n", 2, "unknown key 'worker' in replicate; did you mean 'workers'?"),
+    ("- a\n- b\n", 1, "a file of signals must be a mapping of names"),
+    ("a: {shard\nb: 1\n", 2, "not valid YAML"),
+    ("a:\n\tshard: 1\n", 2, "not valid YAML"),
+    ("a:\n  shard: {axis: 1.5}\n", 2, "axis must be an integer, but got 1.5"),
+    ("a:\n  shard: {workers: [0, two]}\n", 2, "workers must be distinct numbers, such as [0, 1], but got"),
+    ("a:\nb: {replicate: true}\n", 1, "the signal 'a' must be a mapping of names, but got None"),
+    ("a:\n  backward: 3\n", 2, "backward must be a mapping of names, but got 3"),
+    ("a:\n  backward:\n    shard: {axis: x}\n", 3, "axis must be an integer, but got 'x'"),
+    ("a:\n  backward:\n    backward: {replicate: true}\n", 3, "backward cannot have a 'backward' itself"),
+    ("a: &x\n  backward: *x\n", 2, "backward cannot have a 'backward' itself"),
     ("a: {replicate: true}\n---\nb: {replicate: true}\n", 2, "found another document"),
-    ("a: {replicate: true}\nb: \x00\n", 2, "this is no YAML"),
-    ("a: !!python/name:os.system x\n", 1, "makes no sense"),
+    ("a: {replicate: true}\nb: \x00\n", 2, "not valid YAML"),
+    ("a: !!python/name:os.system x\n", 1, "not a valid value"),
 ]
 
 
@@ -202,7 +206,7 @@ def test_a_mistake_in_the_file_is_an_error_with_its_line(tmp_path: Path, text: s
 def test_a_file_that_is_no_text_is_an_error_with_its_line(tmp_path: Path):
     path = tmp_path / "signals.yaml"
     path.write_bytes(b"a: {replicate: true}\nb: \xff\n")
-    with pytest.raises(ConfigError, match=r"signals.yaml:2: this is no YAML: it is not in UTF-8"):
+    with pytest.raises(ConfigError, match=r"signals.yaml:2: not valid YAML: the file is not in UTF-8"):
         gt.load_config(path)
 
 
@@ -266,7 +270,9 @@ def test_show_draws_columns_side_by_side_and_as_a_table(
     assert "split along axis 1 over 3 workers" in page
 
 
-def test_show_tells_of_copies_terms_and_losses(three: ThreadServer, capsys: pytest.CaptureFixture[str]):
+def test_show_reports_copies_partial_sums_and_lost_tensors(
+    three: ThreadServer, capsys: pytest.CaptureFixture[str]
+):
     with gt.signal.context("rows"):
         x = gt.ones(4, 6)
     total = x.sum()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.gt.helpers.servers import eventually, free_port, is_alive
-from tests.programs import ROOT
+from tests.programs import ROOT, TIMEOUT
 
 
 def children(pid: int) -> list[int]:
@@ -34,11 +34,11 @@ def test_ctrl_c_ends_it_and_its_processes_without_a_traceback(moment: str):
             return os.pread(output.fileno(), 1 << 20, 0).decode()
 
         try:
-            eventually(lambda: moment in read(), 60, moment)
+            eventually(lambda: moment in read(), moment)
             started = children(launcher.pid)
             assert len(started) == 3
             os.killpg(launcher.pid, signal.SIGINT)  # Ctrl-C goes to all processes in the foreground
-            assert launcher.wait(30) == 0
+            assert launcher.wait(TIMEOUT) == 0
         finally:
             launcher.kill()
             launcher.wait()

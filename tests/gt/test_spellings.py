@@ -1,4 +1,4 @@
-"""Whatever way to write a call PyTorch accepts, GT accepts, and means the same by it."""
+"""GT accepts every spelling of a call that PyTorch accepts, with the same result."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ NOT_CALLS = {
     *("backward", "cuda", "grad", "is_grad_enabled", "item", "manual_seed", "retain_grad", "save"),
     *("set_grad_enabled", "device"),
 }
-"""What is no function of tensors, or reads what only the one library has."""
+"""Names that are not functions of tensors, or that depend on the library."""
 
 NOT_HERE = {
     "randint_like": "high=bool[]: GT takes bounds that are numbers, and no tensors",
@@ -98,7 +98,7 @@ def test_a_method_takes_what_pytorchs_takes(name: str):
 
 @pytest.mark.parametrize("row", [row.name for row in TABLE.values() if row.kind == "ReduceOp"])
 def test_reductions_take_numpys_names(row: str):
-    """So the tests above have something to look at: for each row, PyTorch accepts these names."""
+    """So the tests above are not vacuous: for each row, PyTorch accepts these names."""
     for method, library in ((False, gt), (True, gt.Tensor)):
         builtin = type(getattr(torch, row)) is type(torch.sum)  # PyTorch's Python functions take no others
         if hasattr(library, row) and builtin:

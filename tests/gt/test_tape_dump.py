@@ -47,7 +47,7 @@ def test_the_log_has_one_line_per_instruction_and_hop(tmp_path: Path):
     assert "| result=c1_1 success=True" in text
 
 
-def test_what_an_op_was_told_is_on_the_tape(tmp_path: Path, monkeypatch, server: LocalServer):
+def test_the_attributes_of_an_op_are_on_the_tape(tmp_path: Path, monkeypatch, server: LocalServer):
     log = tmp_path / "gt.log"
     monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
     (gt.zeros(2, 3) - 1.5).sum(dim=1).tolist()
@@ -64,9 +64,8 @@ def test_a_log_that_cannot_be_written_is_said_once_and_loses_nothing(
     monkeypatch.setenv("GT_INSTRUCTION_LOG", "/no/such/folder/gt.log")
     assert (x + 1).tolist() == [2, 2]
     assert (x + 2).tolist() == [3, 3]
-    expected = (
-        "[gt] no instruction log: GT_INSTRUCTION_LOG=/no/such/folder/gt.log: No such file or directory\n"
-    )
+    log = "/no/such/folder/gt.log"
+    expected = f"[gt] cannot write the instruction log GT_INSTRUCTION_LOG={log}: No such file or directory\n"
     assert capsys.readouterr().err == expected
 
 
@@ -135,7 +134,11 @@ def test_each_flag_shows_its_layer_and_no_other(variable: str, expected: str):
     shown = run(**{variable: "1"}).stderr
     assert expected in shown
     assert {line.split("]")[0] for line in shown.splitlines()} == {expected.split("]")[0]}
-    assert run(**{variable: "0"}).stderr == ""
+
+
+def test_flags_that_are_zero_show_nothing():
+    flags = ("GT_VERBOSE", "GT_DEBUG_CLIENT", "GT_DEBUG_DISPATCHER", "GT_DEBUG_WORKER")
+    assert run(**dict.fromkeys(flags, "0")).stderr == ""
 
 
 def test_uploaded_data_is_described_not_dumped():
@@ -143,13 +146,13 @@ def test_uploaded_data_is_described_not_dumped():
 
 
 def test_recent_lines_are_kept_and_bounded():
-    from gt.dispatcher.instruction_stream import KEPT, InstructionStream
+    from gt.dispatcher.instruction_stream import MAX_KEPT_LINES, InstructionStream
 
     stream = InstructionStream()
-    for _ in range(KEPT + 5):
+    for _ in range(MAX_KEPT_LINES + 5):
         stream.add("CONNECT", "CLIENT c1")
-    assert len(stream.recent) == KEPT
-    assert stream.recent[-1].sequence == KEPT + 4
+    assert len(stream.recent) == MAX_KEPT_LINES
+    assert stream.recent[-1].sequence == MAX_KEPT_LINES + 4
 
 
 def test_print_worker_stats(capsys: pytest.CaptureFixture[str], server: LocalServer):

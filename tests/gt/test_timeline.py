@@ -17,7 +17,7 @@ from gt.inspect.picture import draw
 from gt.inspect.tape import read_line, read_tape
 from gt.stream.instructions import Site
 from tests.gt.helpers.servers import Cluster
-from tests.programs import ROOT, run_python
+from tests.programs import ROOT, TIMEOUT, run_python
 
 TRAINING = """
 import gt, numpy as np
@@ -208,7 +208,7 @@ def test_what_cannot_be_drawn_is_said(arguments, status, message, tmp_path, monk
 
 
 def test_top_shows_a_running_server(pytorch_cluster: Cluster, capsys: pytest.CaptureFixture[str]):
-    client = Client(RemoteConnection(pytorch_cluster.address, timeout=20))
+    client = Client(RemoteConnection(pytorch_cluster.address, timeout=TIMEOUT))
     host, _, port = pytorch_cluster.address.removeprefix("tcp://").rpartition(":")
     assert top.main(["--host", host, "-p", port, "--once"]) == 0
     shown = capsys.readouterr().out
@@ -233,7 +233,7 @@ def test_top_shows_a_log(log: Path, capsys: pytest.CaptureFixture[str]):
         (["--log", "x", "--every", "0"], 2, "--every is a number of seconds above 0"),
     ],
 )
-def test_top_says_what_it_needs(arguments, status, message, capsys):
+def test_top_errors_name_what_is_missing(arguments, status, message, capsys):
     try:
         found = top.main(arguments)
     except SystemExit as exit:

@@ -1,4 +1,4 @@
-"""Views look at a tensor as PyTorch's do: a change of one is a change of the other."""
+"""Views share memory as PyTorch's do: a change of one is a change of the other."""
 
 from collections.abc import Callable
 from typing import Any
@@ -115,6 +115,35 @@ def initialising_part_of_a_weight(lib: Any) -> Any:
     return layer.weight.detach().sum(1) + layer.bias.detach()
 
 
+def views_of_a_detached_view(lib: Any) -> Any:
+    w = lib.zeros(3, 3)
+    w[0].data.fill_(1)
+    w[1].detach().add_(2)
+    w.T[2].data[1:] = 5
+    part = w[2]
+    values = part.data
+    values += 1
+    return lib.stack([*w, part, values])
+
+
+def part_of_a_parameters_data(lib: Any) -> Any:
+    w = lib.zeros(2, 2, requires_grad=True)
+    w[1].data.fill_(2)
+    w.data[0] = 3
+    w.data[0].data.add_(1)
+    return w
+
+
+def other_data_of_a_view(lib: Any) -> Any:
+    x = lib.zeros(4)
+    y = x.view(2, 2)
+    z = y[0]
+    y.data = lib.ones(2, 2)
+    y[1] += 1
+    z += 5
+    return lib.cat([x, y.reshape(4), z])
+
+
 SNIPPETS: list[Callable[[Any], Any]] = [
     rows,
     other_shapes,
@@ -128,6 +157,9 @@ SNIPPETS: list[Callable[[Any], Any]] = [
     a_view_that_is_kept_while_its_parameter_is_trained,
     a_copy_is_not_a_view,
     initialising_part_of_a_weight,
+    views_of_a_detached_view,
+    part_of_a_parameters_data,
+    other_data_of_a_view,
 ]
 
 

@@ -8,6 +8,7 @@ import zmq
 
 from gt.stream.instructions import GetData, Op
 from gt.transport import protocol
+from tests.programs import TIMEOUT
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,6 +35,6 @@ def test_work_that_arrives_together_with_the_welcome_is_done_under_the_workers_n
             done = protocol.decode_by_server(server.recv_multipart()[1])
         finally:
             worker.kill()
-            worker.wait(60)
+            worker.wait(TIMEOUT)
     assert isinstance(done, protocol.Done)
     assert "failed on worker_5" in str(done.data[0].error)

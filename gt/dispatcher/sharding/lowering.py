@@ -1,4 +1,4 @@
-"""Lowerings: an op that cannot be computed in parts becomes several that can, where its inputs are sharded.
+"""Lowerings: with sharded inputs, an op that cannot be computed on shards becomes several ops that can.
 
 A softmax along a sharded axis needs the maximum and the sum over that axis: an amax, a sum, and elementwise
 ops. Without a lowering, its input would be gathered. A row of the op table names its lowering.
@@ -18,8 +18,8 @@ from gt.stream.instructions import Op
 from gt.stream.layouts import Sharded
 from gt.stream.tensor_ids import dispatcher_id
 
-# In half precision, rounding after every op would show.
 WIDE = ("float32", "float64")
+"""The dtypes that `Row.lowering` is for: in half precision, rounding after every op would be visible."""
 
 
 class Program:
@@ -28,24 +28,24 @@ class Program:
     def __init__(self, cmd: Op) -> None:
         self.cmd = cmd
         self.ops: list[Any] = []
-        self._temporary: list[int] = []
+        self.temporary: list[int] = []
 
     def add(self, op: str, *inputs: int, **attrs: Any) -> int:
         """Add an instruction, and return the number of its result."""
         number = dispatcher_id()
-        self._temporary.append(number)
+        self.temporary.append(number)
         self.ops.append(Op(number, op, inputs, attrs or None, self.cmd.site))
         return number
 
     def finish(self, op: str, *inputs: int, **attrs: Any) -> list[Any]:
         """All instructions: the last one makes the original's result, then temporary tensors are freed."""
         last = Op(self.cmd.result, op, inputs, attrs or None, self.cmd.site)
-        return [*self.ops, last, *self._temporary]
+        return [*self.ops, last, *self.temporary]
 
     def keep(self, handle: TensorHandle, what: str, number: int) -> int:
-        """Keep a result beyond the last instruction, as long as the tensor that it is about."""
+        """Keep a result as long as the tensor that it was derived from, instead of freeing it at the end."""
         handle.facts[what] = number
-        self._temporary.remove(number)
+        self.temporary.remove(number)
         return number
 
     def number(self, op: str, x: int, number: float) -> int:
@@ -55,7 +55,9 @@ class Program:
 
 def lower(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
     """The instructions that compute the same in parts; None if the op itself is computed."""
-    row, dtype = TABLE[cmd.op], inputs[0].spec.dtype
+    row, dtype = TABLE.get(cmd.op), inputs[0].spec.dtype
+    if row is None:
+        return None
     name = row.lowering if dtype in WIDE else row.half_lowering if dtype in HALF else ""
     return _named(name)(cmd, inputs) if name else None
 
@@ -94,12 +96,12 @@ def softmax(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
         return None
     program, (x,) = Program(cmd), cmd.inputs
     largest = program.add("amax", x, dim=[dim], keepdim=True)
-    below = program.add("sub", x, largest)
-    powers = program.add("exp", below)
-    total = program.add("sum", powers, dim=[dim], keepdim=True)
+    shifted = program.add("sub", x, largest)
+    exponentials = program.add("exp", shifted)
+    total = program.add("sum", exponentials, dim=[dim], keepdim=True)
     if cmd.op == "softmax":
-        return program.finish("truediv", powers, total)
-    return program.finish("sub", below, program.add("log", total))
+        return program.finish("truediv", exponentials, total)
+    return program.finish("sub", shifted, program.add("log", total))
 
 
 def logsumexp(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
@@ -112,18 +114,18 @@ def logsumexp(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
     largest = program.add("amax", x, dim=dim, keepdim=True)
     # Where the largest is infinite, the difference to it would not be a number.
     finite = program.add("masked_fill", largest, program.add("isinf", largest), value=0)
-    powers = program.add("exp", program.add("sub", x, finite))
-    logs = program.add("log", program.add("sum", powers, dim=dim, keepdim=True))
+    exponentials = program.add("exp", program.add("sub", x, finite))
+    logs = program.add("log", program.add("sum", exponentials, dim=dim, keepdim=True))
     total = program.add("add", logs, finite)
     rank = len(inputs[0].spec.shape)
-    gone = (
+    reduced = (
         set(range(rank))
         if dim is None
         else {d % rank for d in (dim if isinstance(dim, list | tuple) else [])}
     )
-    shape = [1 if axis in gone else n for axis, n in enumerate(inputs[0].spec.shape)]
+    shape = [1 if axis in reduced else n for axis, n in enumerate(inputs[0].spec.shape)]
     if not keepdim:
-        shape = [n for axis, n in enumerate(shape) if axis not in gone]
+        shape = [n for axis, n in enumerate(shape) if axis not in reduced]
     return program.finish("reshape", total, shape=shape)
 
 
@@ -134,8 +136,8 @@ def variance(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
     if not _is_split_along(inputs[0], dim) or freedom <= 0:
         return None
     program, (x,) = Program(cmd), cmd.inputs
-    away = program.add("sub", x, program.add("mean", x, dim=dim, keepdim=True))
-    total = program.add("sum", program.add("square", away), dim=dim, keepdim=attrs["keepdim"])
+    centered = program.add("sub", x, program.add("mean", x, dim=dim, keepdim=True))
+    total = program.add("sum", program.add("square", centered), dim=dim, keepdim=attrs["keepdim"])
     if cmd.op == "var":
         return program.finish("truediv", total, scalar=float(freedom), reflected=False)
     return program.finish("sqrt", program.number("truediv", total, float(freedom)))
@@ -161,7 +163,7 @@ def total_norm(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
     if attrs["order"] != 2 or not alike or all(handle.home.whole for handle in inputs):
         return None
     program, total = Program(cmd), None
-    # Those in parts last: their terms are added up as they are, and reduced once.
+    # Sharded inputs last: their terms are added up first, and reduced once.
     order = sorted(range(len(inputs)), key=lambda i: _split(inputs[i]) is not None)
     sums: dict[bool, int] = {}
     for i in order:
@@ -173,7 +175,8 @@ def total_norm(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
 
 
 def class_loss(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
-    """A mean over rows: the sum, divided by the number of rows that count, which only the targets know."""
+    """A mean over rows: the sum, divided by the number of rows that are not ignored, which depends on the
+    targets."""
     attrs: Any = cmd.attrs or {}
     x, target = inputs[:2]
     if attrs["reduction"] != "mean" or len(inputs) != 2 or not _by_rows(x, target):
@@ -184,12 +187,12 @@ def class_loss(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
 
 
 def class_loss_gradient(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
-    """The gradient of such a mean: that of the sum, divided by the number of rows that count."""
+    """The gradient of such a mean: that of the sum, divided by the number of rows that are not ignored."""
     attrs: Any = cmd.attrs or {}
     if attrs["reduction"] != "mean" or len(inputs) != 3 or not _by_rows(*inputs[1:3]):
         return None
     program, (g, x, target) = Program(cmd), cmd.inputs
-    # Where no row counts, the gradient is 0, and not 0 / 0.
+    # If all rows are ignored, the gradient is 0, not 0 / 0.
     count = program.add("clamp", _kept(program, target, inputs[2], attrs), min=1, max=None)
     share = program.add("truediv", g, count)
     return program.finish(cmd.op, share, x, target, **{**attrs, "reduction": "sum"})

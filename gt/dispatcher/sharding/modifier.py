@@ -5,27 +5,28 @@ op needs, an explicit instruction changes it first: ShardOp, AllGather, ReduceSc
 Move or Reduce. Like every stream modifier it buffers no instruction, and it sees no data except uploads.
 """
 
-import contextlib
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import numpy as np
 
 from gt import logs
+from gt.dispatcher.sharding.aten_lowering import lower_several
 from gt.dispatcher.sharding.lowering import lower
-from gt.dispatcher.sharding.placement_log import Creation, PlacementLog, Rule
+from gt.dispatcher.sharding.placement_log import Creation, Rule
 from gt.dispatcher.sharding.plan_cache import PlanCache
-from gt.dispatcher.sharding.planning import Plan, nbytes, plan
+from gt.dispatcher.sharding.planning import Plan, infer, nbytes, plan, specs_of
 from gt.dispatcher.sharding.policy import SHARD_THRESHOLD, Cluster, Policy, ShardingPolicy
 from gt.dispatcher.sharding.relayout import placement_to_read, reads, relayout, shards_of
-from gt.dispatcher.sharding.stats import ShardingStats
+from gt.dispatcher.sharding.tensor_account import Stream, TensorAccount
 from gt.dispatcher.sharding.uploads import upload_parts, zeros
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.ops import TABLE as OPS
 from gt.ops import Spec
+from gt.ops.aten import is_several, results_of
 from gt.ops.sharding.split import Shard, Split
-from gt.stream.instruction_table import TABLE
+from gt.stream.instruction_table import INSTRUCTION_TABLE
 from gt.stream.instructions import (
     CreateTensor,
     GetData,
@@ -38,20 +39,14 @@ from gt.stream.instructions import (
     Upload,
 )
 from gt.stream.layouts import Partial, Placement, Replicated, Sharded, bytes_moved
-from gt.stream.tape_entries import LayoutEvent, RepeatedLayoutEvents
 from gt.stream.tensor_ids import dispatcher_id
 from gt.transport.protocol import Fetched
 
-Stream = Iterator[Any]
-
-MAX_LAYOUT_EVENTS = 10_000
-"""How many layout events are kept until `layout_events` is called."""
-
 MAX_REMADE_BYTES = 1 << 16
-"""Up to this size, a tensor of random numbers is computed again on another worker instead of sent."""
+"""Up to this size, a tensor without inputs is computed again on another worker instead of sent."""
 
 
-class ShardingStreamModifier:
+class ShardingStreamModifier(TensorAccount):
     """Places one client's stream on several workers."""
 
     def __init__(
@@ -65,29 +60,16 @@ class ShardingStreamModifier:
         loads: Counter[str] | None = None,
         home: str = "",
     ) -> None:
+        super().__init__(workers, loads if loads is not None else Counter(), home)
         self.enabled = enable_sharding
         self.policy: Policy = policy or ShardingPolicy(shard_threshold)
-        self.workers = workers
         self.memory: Mapping[str, int] = memory if memory is not None else {}
         self.capacity: Mapping[str, int] = capacity if capacity is not None else self.memory
-        self.loads: Counter[str] = loads if loads is not None else Counter()
-        """By worker: bytes of all clients' tensors that are placed on it alone."""
-        self.home = home
         self.epoch = 0
         """The number of changes of the workers so far."""
-        self.tensor_sharded: dict[int, TensorHandle] = {}
-        """The placement of each tensor."""
-        self.lost: dict[int, str] = {}
-        """The tensors that are lost, and the causes."""
-        self._layout_events: deque[tuple[int, TensorHandle] | RepeatedLayoutEvents] = deque(
-            maxlen=MAX_LAYOUT_EVENTS
-        )
         self.signals: dict[int, Signal] = {}
         """Signals for tensors that the next instructions make."""
         self.plans = PlanCache()
-        self.stats = ShardingStats()
-        self._placement_log: PlacementLog | None = None
-        """The log of placements, while `logging_placement` is active."""
 
     # --- the interface of a stream modifier ---
 
@@ -103,7 +85,7 @@ class ShardingStreamModifier:
         if handler is not None:
             yield from handler(self, cmd)
             return
-        row = TABLE[type(cmd)]
+        row = INSTRUCTION_TABLE[type(cmd)]
         if row.reads(cmd) or row.makes(cmd):
             raise ValueError(f"{type(cmd).__name__} cannot be used with several workers")
         yield Placed(self.workers, (cmd,) * len(self.workers))
@@ -111,74 +93,6 @@ class ShardingStreamModifier:
     def get_stats(self) -> dict[str, Any]:
         """Statistics: see ShardingStats; and the number of tensors."""
         return self.stats.as_dict() | {"tensors": len(self.tensor_sharded)}
-
-    # --- workers come and go ---
-
-    def add_worker(self, name: str) -> None:
-        """Use another worker for tensors that are made from now on."""
-        self.workers = (*self.workers, name)
-
-    def remove_worker(self, name: str, why: str) -> Stream:
-        """Remove a worker that has left: tensors of which it had the only copy of a part are lost.
-
-        Yields the instructions that free the other parts of these.
-        """
-        self.workers = tuple(worker for worker in self.workers if worker != name)
-        self.home = "" if self.home == name else self.home
-        for tensor, handle in list(self.tensor_sharded.items()):
-            for number, rest in handle.remove_worker(name):
-                yield Placed(rest, (number,) * len(rest))
-            if not handle.versions:
-                del self.tensor_sharded[tensor]
-                self.lost[tensor] = why
-
-    def layout_events(self) -> list[LayoutEvent | RepeatedLayoutEvents]:
-        """The layouts of the tensors that were made since the last call, for the tape."""
-        found = [
-            one if isinstance(one, RepeatedLayoutEvents) else LayoutEvent(one[0], *layout_of(one[1]))
-            for one in self._layout_events
-        ]
-        self._layout_events.clear()
-        return found
-
-    def add_layout_events(self, events: RepeatedLayoutEvents) -> None:
-        """Add the layout events of a repeat."""
-        self._layout_events.append(events)
-
-    @contextlib.contextmanager
-    def logging_placement(self) -> Iterator[PlacementLog]:
-        """Log how instructions are placed while the context is active."""
-        self._placement_log = log = PlacementLog()
-        earlier, self._layout_events = self._layout_events, deque()
-        try:
-            yield log
-        finally:
-            log.layouts = [
-                (one[0], *layout_of(one[1]))
-                for one in self._layout_events
-                if not isinstance(one, RepeatedLayoutEvents)
-            ]
-            earlier.extend(self._layout_events)
-            self._layout_events, self._placement_log = earlier, None
-
-    def forget(self) -> None:
-        """Drop all tensors, because the client has left."""
-        for handle in self.tensor_sharded.values():
-            self._unload(handle)
-        self.tensor_sharded.clear()
-
-    def abandon(self, instructions: Sequence[Any], why: str) -> None:
-        """Mark the results of instructions that no worker will execute as lost."""
-        for instruction in instructions:
-            row = TABLE[type(instruction)]
-            for tensor in row.frees(instruction):
-                self.lost.pop(tensor, None)
-                self.tensor_sharded.pop(tensor, None)
-            self.lost.update(dict.fromkeys(row.makes(instruction), why))
-
-    def adopt(self, tensor: int, spec: Spec, worker: str) -> None:
-        """Add a tensor that exists on one worker."""
-        self.tensor_sharded[tensor] = TensorHandle("", spec, Placement(Replicated(), (worker,)), tensor)
 
     # --- ops ---
 
@@ -189,40 +103,84 @@ class ShardingStreamModifier:
             if tensor in self.lost:
                 self.lost[cmd.result] = self.lost[tensor]
                 return
-        attrs = cmd.attrs or {}
         if not cmd.inputs:
-            spec = OPS[cmd.op].infer((), attrs)
-            placement = self._resolve(signal, spec) if signal else self._place(spec)
-            yield from self._make(cmd, spec, placement, cmd.result)
-            handle = self._keep(cmd.result, spec, placement)
-            if cmd.op == "full" or (placement.whole and nbytes(spec) <= MAX_REMADE_BYTES):
-                handle.origin = cmd
+            yield from self._create(cmd, signal)
             return
-        lowered = lower(cmd, [self.tensor_sharded[tensor] for tensor in cmd.inputs])
+        handles = [self.tensor_sharded[tensor] for tensor in cmd.inputs]
+        own = _OWN.get(cmd.op)
+        if own is not None:
+            yield from own(self, cmd, handles[0], signal)
+            return
+        lowered = lower(cmd, handles)
         if lowered is not None:
             if signal is not None:
                 self.signals[cmd.result] = signal
             for one in lowered:
                 yield from self.process(one)
             return
-        handles = [self.tensor_sharded[tensor] for tensor in cmd.inputs]
+        several = lower_several(cmd, handles)
+        if several is not None:
+            for one in several.ops:
+                yield from self.process(one)
+            self.tensor_sharded[cmd.result] = TensorHandle.of_tensors(cmd.result, several.results)
+            return
         chosen = self._planned(cmd, handles, signal)
         if chosen.gathers:
-            self._say_gathers(cmd.op)
+            self._log_gather(cmd.op)
         inputs = []
         for handle, wanted in zip(handles, chosen.wanted, strict=True):
             inputs.append((yield from self._bring(handle, wanted)))
         yield from self._run(cmd, chosen, inputs)
-        handle = self._keep(cmd.result, chosen.spec, chosen.result)
+        if cmd.op not in OPS and is_several(cmd.op, cmd.attrs or {}):
+            made = tuple(zip(chosen.specs, chosen.results, strict=True))
+            self.tensor_sharded[cmd.result] = TensorHandle.of_results(cmd.result, chosen.workers, made)
+            return
+        yield from self._made(cmd.result, chosen.specs[0], chosen.results[0], signal)
+
+    def _made(self, result: int, spec: Spec, placement: Placement, signal: Signal | None) -> Stream:
+        """Track an op's result, and give it the layout of a signal."""
+        handle = self._keep(result, spec, placement)
         if signal is not None:
-            yield from self._change_home(cmd.result, handle, self._resolve(signal, chosen.spec))
+            yield from self._change_home(result, handle, self._resolve(signal, spec))
+
+    def _item(self, cmd: Op, handle: TensorHandle, signal: Signal | None) -> Stream:
+        """Take one of several results, wherever they are."""
+        attrs = cmd.attrs or {}
+        index: Any = attrs.get("index")
+        if handle.facts:
+            if signal is not None:
+                self.signals[cmd.result] = signal
+            tensor = handle.facts[str(index)]
+            shape = self.tensor_sharded[tensor].spec.shape if tensor in self.tensor_sharded else ()
+            yield from self.process(Op(cmd.result, "reshape", (tensor,), {"shape": list(shape)}, cmd.site))
+            return
+        if handle.results:
+            spec, placement = handle.results[index]
+        elif handle.results is not None:  # the client knows the spec from the worker
+            (spec,) = results_of(cmd.op, (), attrs)
+            placement = Placement(Replicated(), handle.home.workers)
+        else:
+            raise ValueError("item: the input is a single tensor")
+        workers = handle.home.workers
+        yield Placed(workers, (cmd,) * len(workers))
+        yield from self._made(cmd.result, spec, placement, signal)
+
+    def _specs(self, cmd: Op, handle: TensorHandle, signal: Signal | None) -> Stream:
+        """Read the specs of a value's tensors, on a worker that has all of it."""
+        worker, number = handle.home.workers[0], cmd.inputs[0]
+        if handle.results is None:
+            number = yield from self._bring(handle, Placement(Replicated(), (worker,)))
+        yield Placed((worker,), (Op(cmd.result, cmd.op, (number,), None, cmd.site),))
+        self.tensor_sharded[cmd.result] = TensorHandle.of_results(cmd.result, (worker,))
 
     def _planned(self, cmd: Op, handles: list[TensorHandle], signal: Signal | None) -> Plan:
         if signal is None:
             return self.plans.find(cmd, handles, self._sizes, self.home)
         attrs = cmd.attrs or {}
-        spec = OPS[cmd.op].infer(tuple(handle.spec for handle in handles), dict(attrs))
-        return plan(cmd.op, attrs, handles, self._sizes, self.home, self._resolve(signal, spec))
+        outs = infer(cmd.op, specs_of(cmd.op, handles), attrs)
+        if len(outs) != 1:
+            return plan(cmd.op, attrs, handles, self._sizes, self.home)
+        return plan(cmd.op, attrs, handles, self._sizes, self.home, self._resolve(signal, outs[0]))
 
     def _sizes(self, length: int, workers: tuple[str, ...]) -> tuple[int, ...]:
         return self.policy.sizes(length, workers, self.memory)
@@ -265,12 +223,32 @@ class ShardingStreamModifier:
             if len(steps) > 1:
                 yield Placed((worker,), (between,))
 
-    def _say_gathers(self, op: str) -> None:
+    def _log_gather(self, op: str) -> None:
         if not self.stats.gathered[op]:
-            logs.verbose(f"{op} gathers: it has no rule for inputs that are split this way")
+            logs.verbose(f"{op} gathers its inputs: it has no sharding rule for their layouts")
         self.stats.gathered[op] += 1
 
     # --- creation and uploads ---
+
+    def _create(self, cmd: Op, signal: Signal | None) -> Stream:
+        """Create a tensor, or several, without inputs."""
+        outs = infer(cmd.op, (), cmd.attrs or {})
+        if cmd.op not in OPS:
+            # On one worker: it is small, or has random numbers that would differ between workers.
+            placement = Placement(Replicated(), (self.home or self.workers[0],))
+            yield Placed(placement.workers, (cmd,))
+            if not is_several(cmd.op, cmd.attrs or {}):
+                yield from self._made(cmd.result, outs[0], placement, signal)
+            else:
+                made = tuple([(spec, placement) for spec in outs])
+                self.tensor_sharded[cmd.result] = TensorHandle.of_results(cmd.result, placement.workers, made)
+            return
+        (spec,) = outs
+        placement = self._resolve(signal, spec) if signal else self._place(spec)
+        yield from self._make(cmd, spec, placement, cmd.result)
+        handle = self._keep(cmd.result, spec, placement)
+        if cmd.op == "full" or (placement.whole and nbytes(spec) <= MAX_REMADE_BYTES):
+            handle.origin = cmd
 
     def _make(self, cmd: Op, spec: Spec, placement: Placement, result: int) -> Stream:
         """Create a tensor without inputs. An element depends on its index only, so each part is
@@ -290,7 +268,7 @@ class ShardingStreamModifier:
 
     def _upload(self, cmd: CreateTensor | Upload) -> Stream:
         array = cmd.array
-        if isinstance(cmd, CreateTensor) and not cmd.array.sound:
+        if isinstance(cmd, CreateTensor) and not cmd.array.is_valid:
             raise ValueError(f"an array of shape {list(array.shape[:8])} and dtype {array.dtype!r}")
         dtype = array.dtype.name if isinstance(array, np.ndarray) else array.dtype
         spec = Spec(tuple(array.shape), dtype)
@@ -307,17 +285,6 @@ class ShardingStreamModifier:
         if placement.whole and len(placement.workers) == 1:
             self.home = placement.workers[0]
         return placement
-
-    def _keep(self, tensor: int, spec: Spec, placement: Placement) -> TensorHandle:
-        handle = self.tensor_sharded[tensor] = TensorHandle("", spec, placement, tensor)
-        self._layout_events.append((tensor, handle))
-        if isinstance(placement.layout, Sharded):
-            self.stats.sharded_tensors += 1
-            self.stats.sharded_bytes += nbytes(spec)
-        elif len(placement.workers) == 1:
-            handle.loads = True
-            self.loads[placement.workers[0]] += nbytes(spec)
-        return handle
 
     def _lose(self, cmd: Lost) -> Stream:
         self.lost.update(dict.fromkeys(cmd.tensors, cmd.error))
@@ -336,13 +303,13 @@ class ShardingStreamModifier:
         return self.signals.pop(tensor, None) if self.signals else None
 
     def _resolve(self, signal: Signal, spec: Spec) -> Placement:
-        """The placement that a signal asks for. Raises ValueError if it names a worker that does not
+        """The placement that a signal requires. Raises ValueError if it names a worker that does not
         exist."""
         count = len(self.workers)
         for number in signal.workers:
             if not 0 <= number < count:
                 raise ValueError(
-                    f"the signal {signal.name!r} names worker {number}, and they go from 0 to {count - 1}"
+                    f"the signal {signal.name!r} names worker {number}, but the workers are 0 to {count - 1}"
                 )
         workers = tuple(self.workers[number] for number in signal.workers) or self.workers
         layout, rank = signal.layout, len(spec.shape)
@@ -358,8 +325,9 @@ class ShardingStreamModifier:
             return
         before = handle.versions[handle.home]
         number = yield from self._bring(handle, wanted)
-        if number == before:  # it has that layout already, on more workers than wanted
+        if number == before:  # it has that layout already, on more workers
             return
+        self._unload(handle)
         del handle.versions[handle.home]
         yield Placed(handle.home.workers, (before,) * len(handle.home.workers))
         handle.home, handle.key = wanted, -1
@@ -423,15 +391,12 @@ class ShardingStreamModifier:
             if fact in self.tensor_sharded or fact in self.lost:
                 yield from self._free(fact)
 
-    def _unload(self, handle: TensorHandle) -> None:
-        if len(handle.home.workers) == 1 and handle.loads:
-            self.loads[handle.home.workers[0]] -= nbytes(handle.spec)
 
-
-def layout_of(handle: TensorHandle) -> tuple[tuple[int, ...], str, Placement]:
-    """A tensor's shape, dtype and own placement."""
-    return tuple(handle.spec.shape), handle.spec.dtype, handle.home
-
+_OWN: dict[str, Callable[[ShardingStreamModifier, Op, TensorHandle, Signal | None], Stream]] = {
+    "item": ShardingStreamModifier._item,
+    "specs": ShardingStreamModifier._specs,
+}
+"""The ops whose input may be several tensors."""
 
 _HANDLERS: dict[type, Callable[[ShardingStreamModifier, Any], Stream]] = {
     Op: ShardingStreamModifier._op,

@@ -182,8 +182,8 @@ class PlacedRepeats:
         Appends the tensor, and those derived from it, to `tensors` and `handles`.
         """
         handle = self._sharding.tensor_sharded.get(tensor)
-        if handle is None:
-            raise Unforeseen  # it is lost, or never existed
+        if handle is None or handle.results is not None:
+            raise Unforeseen  # it is lost, never existed, or is several tensors
         tensors.append(tensor)
         handles.append(handle)
         key = self._sharding.plans.key_of(handle), handle.loads

@@ -7,7 +7,7 @@ from gt.dispatcher.fair_share import Batch
 from gt.dispatcher.session import Session
 from gt.dispatcher.sharding.modifier import ShardingStreamModifier
 from gt.errors import ProtocolError
-from gt.stream.instruction_table import TABLE, made_by
+from gt.stream.instruction_table import INSTRUCTION_TABLE, made_by
 from gt.stream.instructions import GetData, LocalInstruction, Placed, Site
 from gt.stream.layouts import Placement
 from gt.stream.repeats import flat
@@ -37,14 +37,14 @@ def place(
 
 def _cause(session: Session, instruction: Any, error: Exception) -> str:
     number = getattr(instruction, "site", -1)
-    where = next((site.where for site in session.sites if site.number == number), "an unknown line")
+    where = next((site.text for site in session.sites if site.number == number), "an unknown line")
     what = getattr(instruction, "op", type(instruction).__name__)
     return f"{what}, asked for at {where}, could not be placed: {type(error).__name__}: {error}"
 
 
 def _check(session: Session, sharding: ShardingStreamModifier, instruction: Any) -> None:
     """Raise ProtocolError if an instruction refers to a tensor that the client does not have."""
-    for tensor in TABLE[type(instruction)].reads(instruction):
+    for tensor in INSTRUCTION_TABLE[type(instruction)].reads(instruction):
         if tensor not in sharding.tensor_sharded and tensor not in sharding.lost:
             raise ProtocolError(f"Tensor not found: client {session.name} has no tensor {tensor}")
 

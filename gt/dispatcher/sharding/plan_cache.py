@@ -7,7 +7,7 @@ from gt.dispatcher.sharding.planning import Plan, kind_of, plan
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.stream.instructions import Op
 
-MAX_PLANS = 20_000
+MAX_SHARDING_PLANS = 20_000
 """How many plans are kept; when there are more, all are dropped."""
 
 
@@ -30,7 +30,7 @@ class PlanCache:
         key = (cmd.op, kind_of(attrs), tuple([self.key_of(handle) for handle in handles]), home)
         found = self._plans.get(key)
         if found is None:
-            if len(self._plans) > MAX_PLANS:
+            if len(self._plans) > MAX_SHARDING_PLANS:
                 self._plans.clear()
             found = self._plans[key] = plan(cmd.op, attrs, [*handles], sizes, home, None)
         return found

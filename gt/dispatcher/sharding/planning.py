@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.ops import TABLE, Spec
-from gt.ops.dtypes import ITEMSIZE
+from gt.ops.aten import results_of
+from gt.ops.dtypes import SIZES
 from gt.ops.run_time import is_run_time
+from gt.ops.sharding.aten import RULES
 from gt.ops.sharding.split import Shard, Split
 from gt.stream.layouts import Partial, Placement, Replicated, Sharded, bytes_moved
 
@@ -21,11 +23,12 @@ Sizes = Callable[[int, tuple[str, ...]], tuple[int, ...]]
 class Plan(NamedTuple):
     """How an op is computed."""
 
-    spec: Spec
+    specs: tuple[Spec, ...]
+    """The specs of its results; none if they are not known."""
     wanted: tuple[Placement, ...]
     """The placement that each input must have."""
-    result: Placement
-    """The placement of the result."""
+    results: tuple[Placement, ...]
+    """The placement of each result."""
     split: Split | None
     """None: on whole inputs."""
     workers: tuple[str, ...]
@@ -38,7 +41,7 @@ class Plan(NamedTuple):
 
 class _Choice(NamedTuple):
     wanted: tuple[Placement, ...]
-    result: Placement
+    results: tuple[Placement, ...]
     split: Split | None
     workers: tuple[str, ...]
     shards: tuple[Shard, ...] = ()
@@ -46,7 +49,7 @@ class _Choice(NamedTuple):
 
 def nbytes(spec: Spec) -> int:
     """The size of a tensor in bytes."""
-    return math.prod(spec.shape) * ITEMSIZE[spec.dtype]
+    return math.prod(spec.shape) * SIZES[spec.dtype]
 
 
 def cost(handle: TensorHandle, wanted: Placement) -> int:
@@ -71,45 +74,69 @@ def plan(
     signal: Placement | None = None,
 ) -> Plan:
     """The cheapest way to compute an op; with a signal, such that its result has the signal's placement."""
-    row = TABLE[op]
-    specs = tuple(handle.spec for handle in inputs)
-    out = row.infer(specs, dict(attrs))
-    assert row.sharding is not None
-    splits: list[Split] = row.sharding(specs, dict(attrs), out)
+    specs = specs_of(op, inputs)
+    outs = infer(op, specs, attrs)
+    splits = _splits(op, specs, dict(attrs), outs)
     meshes = dict.fromkeys(have.workers for handle in inputs for have in handle.versions)
     if signal is not None:
         meshes = {signal.workers: None}
     alone = [(home if home in mesh else mesh[0],) for mesh in meshes if len(mesh) > 1]
     alone += [(worker,) for handle in inputs for worker in _holders(handle)]
-    wholes = [_whole(len(inputs), mesh) for mesh in dict.fromkeys([*meshes, *alone])]
+    wholes = [_whole(len(inputs), len(outs), mesh) for mesh in dict.fromkeys([*meshes, *alone])]
+    if not outs:
+        # The results may differ from worker to worker (an op that draws), and their shapes are not known.
+        wholes = [choice for choice in wholes if len(choice.workers) == 1]
     cuts = [
         choice
         for mesh in meshes
         if len(mesh) > 1
         for split in splits
-        for choice in _cuts(split, inputs, mesh, sizes)
+        for choice in _cuts(split, len(outs), inputs, mesh, sizes)
     ]
     choices = cuts + [choice for choice in wholes if not cuts or _may_be_whole(choice, inputs)]
     order = {id(choice): place for place, choice in enumerate(choices)}
-    best = min(choices, key=lambda choice: (*_rank(choice, inputs, out, signal), order[id(choice)]))
+    best = min(choices, key=lambda choice: (*_rank(choice, inputs, outs, signal), order[id(choice)]))
     gathers = best.split is None and any(
         isinstance(handle.home.layout, Sharded) and cost(handle, wanted)
         for handle, wanted in zip(inputs, best.wanted, strict=True)
     )
-    return Plan(out, best.wanted, best.result, best.split, best.workers, best.shards, gathers)
+    return Plan(outs, best.wanted, best.results, best.split, best.workers, best.shards, gathers)
+
+
+def specs_of(op: str, inputs: Sequence[TensorHandle]) -> tuple[Spec, ...]:
+    """The specs of an op's inputs. Raises ValueError if one is not a tensor."""
+    if any(handle.results is not None for handle in inputs):
+        raise ValueError(f"{op} of a value that is several tensors, or of unknown shape")
+    return tuple([handle.spec for handle in inputs])
+
+
+def infer(op: str, inputs: tuple[Spec, ...], attrs: Mapping[str, Any]) -> tuple[Spec, ...]:
+    """The specs of an op's results; none if they are not known."""
+    row = TABLE.get(op)
+    return results_of(op, inputs, attrs) if row is None else (row.infer(inputs, dict(attrs)),)
+
+
+def _splits(op: str, inputs: tuple[Spec, ...], attrs: dict[str, Any], outs: tuple[Spec, ...]) -> list[Split]:
+    """The ways to compute an op in parts."""
+    row = TABLE.get(op)
+    if row is not None:
+        assert row.sharding is not None
+        return row.sharding(inputs, attrs, outs[0])
+    rule = RULES.get(op)
+    return [] if rule is None or not outs else rule(inputs, attrs, outs)
 
 
 def _holders(handle: TensorHandle) -> Iterator[str]:
-    """Workers with a much larger part of a tensor than others: fewer bytes would have to move there."""
+    """The worker with a much larger part of a tensor than others, if any: fewer bytes would move there."""
     layout, workers = handle.home.layout, handle.home.workers
     if isinstance(layout, Sharded) and max(layout.sizes) * len(workers) > 1.5 * sum(layout.sizes):
         yield workers[layout.sizes.index(max(layout.sizes))]
 
 
 def _may_be_whole(choice: _Choice, inputs: Sequence[TensorHandle]) -> bool:
-    """Whether an op that could be done in parts may be done on whole inputs: not if that gathers them.
+    """Whether an op that can be computed in parts may be computed on whole inputs: not if that gathers them.
 
-    Terms have to be added up anyway; and what is small takes as long to cut as to have.
+    Exceptions are partial inputs, whose terms have to be reduced anyway, and small ones.
     """
     costs = [cost(handle, wanted) for handle, wanted in zip(inputs, choice.wanted, strict=True)]
     if not any(costs):
@@ -125,45 +152,52 @@ def _moved(choice: _Choice, inputs: Sequence[TensorHandle]) -> int:
 
 
 def _rank(
-    choice: _Choice, inputs: Sequence[TensorHandle], out: Spec, signal: Placement | None
+    choice: _Choice, inputs: Sequence[TensorHandle], outs: tuple[Spec, ...], signal: Placement | None
 ) -> tuple[int, int, int, bool]:
     """Bytes that move; then how many inputs need another placement; then the number of workers, negated.
 
     A small result is better whole than in parts, where that costs no more.
     """
     moved = _moved(choice, inputs)
-    more = len(choice.result.workers) - 1
-    if signal is not None:
-        moved += bytes_moved(tuple(out.shape), out.dtype, choice.result, signal)
-    elif moved and isinstance(choice.result.layout, Partial):
-        moved += more * nbytes(out)  # the result itself will be needed
-    elif moved and isinstance(choice.result.layout, Sharded):
-        for handle in inputs:
-            # A replicated tensor that is updated will be needed everywhere again.
-            if handle.home.whole and handle.home.workers == choice.workers and handle.spec.shape == out.shape:
-                moved += more * nbytes(out)
-                break
+    more = len(choice.workers) - 1
+    before = moved
+    for out, result in zip(outs, choice.results, strict=True):
+        if signal is not None:
+            moved += bytes_moved(tuple(out.shape), out.dtype, result, signal)
+        elif before and isinstance(result.layout, Partial):
+            moved += more * nbytes(out)  # the reduced result will be needed
+        elif before and isinstance(result.layout, Sharded) and _updates(choice, inputs, out):
+            moved += more * nbytes(out)  # a replicated tensor that is updated will be needed everywhere again
     elsewhere = sum(
         handle.home != wanted and not (handle.origin is not None and handle.home.whole)
         for handle, wanted in zip(inputs, choice.wanted, strict=True)
     )
-    return moved, elsewhere, -len(choice.workers), nbytes(out) <= LATENCY and not choice.result.whole
+    small = sum(map(nbytes, outs)) <= LATENCY and not all(result.whole for result in choice.results)
+    return moved, elsewhere, -len(choice.workers), small
 
 
-def _whole(count: int, mesh: tuple[str, ...]) -> _Choice:
+def _updates(choice: _Choice, inputs: Sequence[TensorHandle], out: Spec) -> bool:
+    """Whether a result has the shape of an input that is replicated over the workers that compute it."""
+    return any(
+        handle.home.whole and handle.home.workers == choice.workers and handle.spec.shape == out.shape
+        for handle in inputs
+    )
+
+
+def _whole(inputs: int, outs: int, mesh: tuple[str, ...]) -> _Choice:
     everywhere = Placement(Replicated(), mesh)
-    return _Choice((everywhere,) * count, everywhere, None, mesh)
+    return _Choice((everywhere,) * inputs, (everywhere,) * outs, None, mesh)
 
 
 def _cuts(
-    split: Split, inputs: Sequence[TensorHandle], mesh: tuple[str, ...], sizes: Sizes
+    split: Split, outs: int, inputs: Sequence[TensorHandle], mesh: tuple[str, ...], sizes: Sizes
 ) -> Iterator[_Choice]:
-    """The ways to follow a split over a mesh: one for each set of sizes that suggests itself."""
+    """The ways to apply a split on a mesh: one for each set of sizes that inputs have, and the default."""
     whole, term = Placement(Replicated(), mesh), Placement(Partial("sum"), mesh)
     if split.linear:
         wanted = tuple(term if want == "sum" else whole for want in split.inputs)
         if all(term in handle.versions for handle, w in zip(inputs, wanted, strict=True) if w is term):
-            yield _Choice(wanted, term, split, mesh)
+            yield _Choice(wanted, (term,) * outs, split, mesh)
         return
     for parts in _sizes(split, inputs, mesh, sizes):
         wanted = tuple(
@@ -180,11 +214,14 @@ def _cuts(
                 shard for shard in shards if shard.start <= split.position < shard.start + shard.size
             )
             worker = (mesh[owner.number],)
-            yield _Choice(wanted, Placement(Replicated(), worker), split, worker, (owner,))
-        elif isinstance(split.output, int):
-            yield _Choice(wanted, Placement(Sharded(split.output, results), mesh), split, mesh, shards)
-        else:
-            yield _Choice(wanted, Placement(Partial(split.output), mesh), split, mesh, shards)
+            yield _Choice(wanted, (Placement(Replicated(), worker),), split, worker, (owner,))
+            continue
+        outputs = split.output if isinstance(split.output, tuple) else (split.output,)
+        layouts = [
+            Replicated() if to is None else Sharded(to, results) if isinstance(to, int) else Partial(to)
+            for to in outputs
+        ]
+        yield _Choice(wanted, tuple([Placement(one, mesh) for one in layouts]), split, mesh, shards)
 
 
 def _sizes(
@@ -210,7 +247,8 @@ def _frozen(value: Any) -> Any:
 
 
 def kind_of(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The key of an op's attributes that a plan can depend on: of a float, whether it is 0 or infinite."""
+    """The key of an op's attributes that a plan can depend on: for floats, only whether they are 0 or
+    infinite."""
     if not attrs:
         return ()
     return tuple((name, type(value), _known(name, value)) for name, value in attrs.items())

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from gt.ops import Spec
-from gt.ops.dtypes import ITEMSIZE
+from gt.ops.dtypes import SIZES
 from gt.stream.layouts import Placement, Replicated, Sharded, even, proportional
 
 SHARD_THRESHOLD = 2048
 """From how many elements on a tensor is split."""
 
-AHEAD = 1 << 26
-"""By how many bytes a client's home may be ahead of the least loaded worker, before that becomes home."""
+MAX_HOME_EXCESS = 1 << 26
+"""How many bytes a client's home may have more than the least loaded worker, before that becomes the home."""
 
 
 class Cluster(NamedTuple):
@@ -24,7 +24,7 @@ class Cluster(NamedTuple):
     loads: Mapping[str, int]
     """How many bytes of unsplit tensors each has."""
     home: str
-    """Where this client's small tensors have been put so far; empty at the start."""
+    """The worker with this client's small tensors; empty at the start."""
     capacity: Mapping[str, int] = {}
     """By worker: its memory limit, or else its share of its machine's memory, in bytes."""
 
@@ -61,17 +61,18 @@ class ShardingPolicy:
         return next((axis for axis, n in enumerate(spec.shape) if n >= parts), None)
 
     def _parts(self, spec: Spec, axis: int, cluster: Cluster) -> tuple[int, ...]:
-        """How a tensor is split; if a worker could not hold its part so, in proportion to what they can."""
+        """How a tensor is split: if a part would exceed a worker's memory, in proportion to the workers'
+        memory."""
         length, workers = spec.shape[axis], cluster.workers
         sizes = self.sizes(length, workers, cluster.memory)
-        each = math.prod(spec.shape) * ITEMSIZE[spec.dtype] // max(length, 1)
+        each = math.prod(spec.shape) * SIZES[spec.dtype] // max(length, 1)
         rooms = [cluster.capacity.get(worker, 0) for worker in workers]
         if all(rooms) and any(size * each > room for size, room in zip(sizes, rooms, strict=True)):
             return proportional(length, rooms)
         return sizes
 
     def _home(self, spec: Spec, cluster: Cluster) -> str:
-        size = math.prod(spec.shape) * ITEMSIZE[spec.dtype]
+        size = math.prod(spec.shape) * SIZES[spec.dtype]
         room = [
             worker
             for worker in cluster.workers
@@ -79,12 +80,15 @@ class ShardingPolicy:
         ]
         least = min(room or cluster.workers, key=lambda worker: cluster.loads[worker])
         home = cluster.home
-        if home in (room or cluster.workers) and cluster.loads[home] <= cluster.loads[least] + AHEAD:
+        if (
+            home in (room or cluster.workers)
+            and cluster.loads[home] <= cluster.loads[least] + MAX_HOME_EXCESS
+        ):
             return home
         return least
 
     def sizes(self, length: int, workers: tuple[str, ...], memory: Mapping[str, int]) -> tuple[int, ...]:
-        """Evenly; in proportion to their memory, where workers say how much they have and it differs."""
+        """Evenly; in proportion to the memory limits of the workers, if all have one and they differ."""
         limits = [memory.get(worker, 0) for worker in workers]
         if all(limits) and len(set(limits)) > 1:
             return proportional(length, limits)

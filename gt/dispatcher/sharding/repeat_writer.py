@@ -14,13 +14,12 @@ from gt.ops import Spec
 from gt.stream.instructions import Exchange, Op, Placed, ShardOp
 from gt.stream.layouts import Placement
 from gt.stream.repeats import Repeat
-from gt.stream.sequences import LONGEST
-from gt.stream.tensor_ids import BLOCK, dispatcher_id
+from gt.stream.sequences import MAX_SEQUENCE_OPS
+from gt.stream.tensor_ids import IDS_PER_BLOCK, dispatcher_id
 
 MAX_EARLY_BYTES = 1 << 24
 """How many bytes a worker may receive by exchanges before the segment that needs them; for a worker with a
-memory
-limit, at most a sixteenth of it."""
+memory limit, at most a sixteenth of it."""
 
 
 class Snapshot:
@@ -80,7 +79,7 @@ class Writer:
             for n, shape, dtype, placement in self._placement_log.layouts
         ]
         count = len(self._place_of) - self._fresh
-        if count > BLOCK:
+        if count > IDS_PER_BLOCK:
             raise Unforeseen
         return PlacedRepeat(
             items=self._items,
@@ -140,7 +139,7 @@ class Writer:
 
     def _write(self, worker: str, one: Any) -> None:
         opened = self._opened.get(worker)
-        if opened is not None and len(opened.steps) == LONGEST:
+        if opened is not None and len(opened.steps) == MAX_SEQUENCE_OPS:
             self._close((worker,))
             opened = None
         if opened is None:
@@ -209,6 +208,8 @@ class Writer:
         return [self._made_of(number, there[number]) for number in new]
 
     def _made_of(self, number: int, handle: TensorHandle) -> Made:
+        if handle.results is not None:
+            raise Unforeseen
         return Made(
             self._place(number),
             handle.spec,

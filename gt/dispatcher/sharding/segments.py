@@ -14,7 +14,7 @@ from gt.stream.repeats import COMPOUND, MAX_RESULT_IDS, Repeat, Template, cut_ru
 from gt.stream.sequences import HotSequence, Step
 
 MIN_SEGMENT_OPS = 4
-"""How many ops a segment has at least to be sent as a repeat: fewer are sent one by one."""
+"""Segments with fewer ops than this are sent op by op, and not as repeats."""
 
 Pick = Callable[[Sequence[int]], Sequence[int]]
 

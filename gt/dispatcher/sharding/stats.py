@@ -11,7 +11,7 @@ class ShardingStats:
 
     ops: int = 0
     sharded_ops: int = 0
-    """Ops that several workers execute, a part each."""
+    """Ops that several workers execute, one part each."""
     sharded_tensors: int = 0
     sharded_bytes: int = 0
     bytes_moved: int = 0
@@ -19,7 +19,7 @@ class ShardingStats:
     commands: Counter[str] = dataclasses.field(default_factory=Counter)
     """The instructions that were added, by kind."""
     gathered: Counter[str] = dataclasses.field(default_factory=Counter)
-    """The ops that had to gather, by name."""
+    """How often each op had to gather inputs, by name."""
 
     def copy(self) -> "ShardingStats":
         """The counts as they are now."""

@@ -34,7 +34,7 @@ def _part(cmd: CreateTensor | Upload, box: Box, shape: tuple[int, ...]) -> Instr
     array = cmd.array
     if isinstance(array.data, bytes) and not array.shared:
         if len(array.data) != math.prod(shape) * ITEMSIZE[array.dtype]:
-            return cmd  # the worker says what is wrong with it
+            return cmd  # the worker reports the error
         whole = np.frombuffer(array.data, numpy_dtype(array.dtype)).reshape(shape)
         return CreateTensor(cmd.result, ArrayData(box.shape, array.dtype, whole[_slices(box)].tobytes()))
     return CreateTensor(cmd.result, array, Part(box.start, box.shape, shape, 1))

@@ -19,7 +19,7 @@ def aligned(shapes: Sequence[tuple[int, ...]], out: tuple[int, ...], axis: int) 
 
 
 def pointwise(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis."""
+    """Splits along every axis."""
     shapes = [x.shape for x in inputs]
     return [
         Split(aligned(shapes, out.shape, axis), axis, n)
@@ -29,15 +29,16 @@ def pointwise(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def additive(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """A sum or difference: along every axis; of two tensors of one shape, also linear."""
+    """A sum or difference: splits along every axis; of two tensors of one shape, also linear."""
     terms = [linear(2, 0, 1)] if len(inputs) == 2 and inputs[0].shape == inputs[1].shape else []
     return pointwise(inputs, attrs, out) + terms
 
 
 def scaled(commutes: bool) -> Rule:
-    """A product with, or a quotient by, a number is linear; but 0 times infinity is no term of anything.
+    """A product with, or a quotient by, a finite number other than 0: splits along every axis, and linear.
 
-    For the same reason a product with another tensor is not taken for linear: its values are not known.
+    Products with 0 or with a tensor are not treated as linear: a term may be infinite, and 0 times infinity
+    is NaN.
     """
 
     def rule(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
@@ -49,26 +50,26 @@ def scaled(commutes: bool) -> Rule:
 
 
 def cast(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """A cast: along every axis; to a wider dtype, also linear."""
-    # To a wider dtype only: terms may be too large for a narrow one though their sum is not.
+    """A cast: splits along every axis; to a wider dtype, also linear."""
+    # In a narrower dtype, partial sums may overflow although their sum does not.
     before, after = inputs[0].dtype, out.dtype
     wider = dtypes.is_float(before) and dtypes.promote(before, after) == after
     return pointwise(inputs, attrs, out) + ([linear(1, 0)] if wider else [])
 
 
 def negative(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis, and linear."""
+    """A negation: splits along every axis, and linear."""
     return [*pointwise(inputs, attrs, out), linear(1, 0)]
 
 
 def dropout(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis: which elements are dropped depends on their index in the global tensor."""
+    """Splits along every axis: which elements are dropped depends on their index in the global tensor."""
 
     def steps(axis: int) -> Callable[[str, Attrs, Shard], list[Step]]:
         start = [0] * len(out.shape)
 
         def place(_: Attrs, shard: Shard) -> Attrs:
-            return {"at": replaced(tuple(start), axis, shard.start), "of": out.shape}
+            return {"offset": replaced(tuple(start), axis, shard.start), "global_shape": out.shape}
 
         return local(place)
 
@@ -76,7 +77,8 @@ def dropout(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def creation(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis: an element's value depends on its index in the global tensor, and on nothing else."""
+    """Splits along every axis: an element's value depends on its index in the global tensor, and on nothing
+    else."""
 
     def steps(axis: int) -> Callable[[str, Attrs, Shard], list[Step]]:
         zeros = (0,) * len(out.shape)
@@ -84,7 +86,7 @@ def creation(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
         def create(op: str, given: Attrs, shard: Shard) -> list[Step]:
             part = {**given, "shape": replaced(out.shape, axis, shard.out_size)}
             if op != "full":
-                part |= {"at": replaced(zeros, axis, shard.out_start), "of": out.shape}
+                part |= {"offset": replaced(zeros, axis, shard.out_start), "global_shape": out.shape}
             return [(op, part)]
 
         return create

@@ -1,22 +1,22 @@
-"""The sharding rules of indexing: by numbers and slices, and by arrays."""
+"""The sharding rules of indexing: by integers and slices, and by tensors of indices."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gt.ops.row import Spec
-from gt.ops.sharding.products import told_shape
+from gt.ops.sharding.products import with_output_shape
 from gt.ops.sharding.split import Attrs, Shard, Split, Step, linear, replaced, with_shape
 
 Specs = tuple[Spec, ...]
 
-# --- by numbers and slices ---
+# --- by integers and slices ---
 
 
 class _Entry(NamedTuple):
-    """An index's entry for one axis, and that axis in the result."""
+    """The entry of an index for one axis, and the axis of the result that it makes."""
 
     place: int
-    """Which entry of the index; -1 if the index does not come that far."""
+    """The number of the entry in the index; -1 if the index has none for this axis."""
     entry: Any
     out: int
     """The axis of the result; -1 if it is dropped."""
@@ -42,7 +42,7 @@ def _is_all(entry: _Entry, n: int) -> bool:
 
 
 def _picked(entry: tuple[int, int, int], start: int, size: int) -> tuple[int, int, int]:
-    """A slice as it is for the part that begins at `start`."""
+    """The part of a slice that is in the shard that begins at `start`, with local indices."""
     first, _, step = entry
     count = len(range(*entry))
     i = min(max(-((first - start) // step), 0), count)
@@ -54,7 +54,7 @@ def _picked(entry: tuple[int, int, int], start: int, size: int) -> tuple[int, in
 
 
 def _indexed(place: int, entry: Any) -> Callable[[Attrs], Attrs]:
-    """The index with another entry at one place."""
+    """The index with one entry replaced."""
 
     def change(attrs: Attrs) -> Attrs:
         index = list(attrs["index"])
@@ -65,12 +65,13 @@ def _indexed(place: int, entry: Any) -> Callable[[Attrs], Attrs]:
 
 
 def _full(entry: _Entry, size: int, attrs: Attrs) -> Attrs:
-    """An index that takes all of a part."""
+    """An index that selects a whole shard."""
     return attrs if entry.place < 0 else _indexed(entry.place, (0, size, 1))(attrs)
 
 
 def getitem(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis: a slice is cut to each part, and a number is one worker's business."""
+    """Splits along every axis: each shard has its part of a slice; one worker selects an integer's
+    element."""
     shape = inputs[0].shape
     splits = [linear(1, 0)]
     for axis, entry in enumerate(_entries(shape, attrs["index"])):
@@ -104,7 +105,7 @@ def getitem(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def getitem_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """The gradient of a slice: along every axis. The first and the last part are padded with zeros."""
+    """The gradient of a slice: splits along every axis. The first and the last part are padded with zeros."""
     shape, dtype = out.shape, out.dtype
     splits = [linear(1, 0)]
     for axis, entry in enumerate(_entries(shape, attrs["index"])):
@@ -154,7 +155,7 @@ def _at_start(parts: tuple[int, ...], more: int) -> tuple[int, ...]:
 
 
 def setitem(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis that the index leaves whole; along the others if one number is put."""
+    """Splits along every axis that is selected whole; also along the others if the value is a scalar."""
     x, *value = inputs
     picked = sum(entry is None or not isinstance(entry, int) for entry in attrs["index"])
     taken = sum(entry is not None for entry in attrs["index"])
@@ -186,11 +187,11 @@ def setitem(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     return splits
 
 
-# --- by arrays ---
+# --- by tensors of indices ---
 
 
 def _array_axes(rank: int, dims: Sequence[int], picks: Sequence[Spec]) -> tuple[dict[int, int], int, int]:
-    """The axes of the result that come from the input; the first axis of the picks, and their number."""
+    """The axes of the result by those of the input; the first axis of the indices, and how many they have."""
     picked = max(len(pick.shape) for pick in picks)
     together = dims[-1] - dims[0] == len(dims) - 1
     place = dims[0] if together else 0
@@ -204,7 +205,7 @@ def _of_picks(picks: Sequence[Spec], picked: int, axis: int, n: int) -> tuple[in
 
 
 def by_arrays(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis that is not picked from, and along the arrays."""
+    """Splits along every axis that is not indexed, and along the indices."""
     x, *picks = inputs
     rest, place, picked = _array_axes(len(x.shape), attrs["dims"], picks)
     none = (None,) * len(picks)
@@ -217,7 +218,7 @@ def by_arrays(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def by_arrays_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """The way back; along the arrays, the parts are added up."""
+    """The gradient of `by_arrays`: along the indices, the parts are added up."""
     g, *picks = inputs
     rest, place, picked = _array_axes(len(out.shape), attrs["dims"], picks)
     none = (None,) * len(picks)
@@ -234,7 +235,7 @@ def by_arrays_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def put_by_arrays(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis that is not picked from."""
+    """Splits along every axis that is not indexed."""
     x, *others = inputs
     value = [] if "value" in attrs else [others.pop(0)]
     rest, _, picked = _array_axes(len(x.shape), attrs["dims"], others)
@@ -253,7 +254,7 @@ def put_by_arrays(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def embedding(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """By indices, and by columns of the table."""
+    """Splits along the indices, and along the columns of the table."""
     weight, index = inputs
     splits = [Split((None, axis), axis, n) for axis, n in enumerate(index.shape) if n > 1]
     columns = weight.shape[1]
@@ -261,14 +262,14 @@ def embedding(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def embedding_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """By columns; by indices, the parts are added up."""
+    """Splits along the columns; along the indices, the parts are added up."""
     g, index = inputs
     columns = [Split((len(g.shape) - 1, None), 1, out.shape[1])] if out.shape[1] > 1 else []
     return columns + [Split((axis, axis), "sum", n) for axis, n in enumerate(index.shape) if n > 1]
 
 
 def beside(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Ops along `dim` over tensors of one rank: along every other axis where all are equally long."""
+    """Ops along `dim`: splits along every other axis that has the same size in all tensors."""
     dim = attrs["dim"] % max(len(out.shape), 1)
     shapes = [x.shape for x in inputs] + [out.shape]
     return [
@@ -279,14 +280,14 @@ def beside(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def gather(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every other axis, and along the index."""
+    """Splits along every other axis, and along the index."""
     dim = attrs["dim"] % max(len(out.shape), 1)
     splits = beside(inputs, attrs, out)
     return splits + ([Split((None, dim), dim, out.shape[dim])] if out.shape and out.shape[dim] > 1 else [])
 
 
 def gather_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every other axis; along the index, the parts are added up."""
+    """Splits along every other axis; along the index, the parts are added up."""
     dim, g = attrs["dim"] % max(len(out.shape), 1), inputs[0]
-    splits = [told_shape(split, out) for split in beside(inputs, attrs, out)]
+    splits = [with_output_shape(split, out) for split in beside(inputs, attrs, out)]
     return splits + ([Split((dim, dim), "sum", g.shape[dim])] if g.shape and g.shape[dim] > 1 else [])

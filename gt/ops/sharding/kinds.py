@@ -1,4 +1,4 @@
-"""The sharding rules of ops whose rows name none: by kind."""
+"""The default sharding rules, by kind of op."""
 
 from gt.ops.row import Row, Spec
 from gt.ops.sharding.elementwise import creation, pointwise
@@ -10,7 +10,7 @@ def gathers(inputs: tuple[Spec, ...], attrs: Attrs, out: Spec) -> list[Split]:
     return []
 
 
-KINDS: dict[str, Rule] = {
+RULES_BY_KIND: dict[str, Rule] = {
     "UnaryOp": pointwise,
     "BinaryOp": pointwise,
     "TernaryOp": pointwise,
@@ -20,5 +20,5 @@ KINDS: dict[str, Rule] = {
 
 
 def rule_of(row: Row) -> Rule:
-    """The rule of an op whose row names none; an op of another kind is computed on whole inputs."""
-    return KINDS.get(row.kind) or gathers
+    """The default rule of a kind of op; ops of other kinds are computed on whole inputs."""
+    return RULES_BY_KIND.get(row.kind) or gathers

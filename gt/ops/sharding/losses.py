@@ -9,7 +9,7 @@ Specs = tuple[Spec, ...]
 
 
 def loss(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """A loss over pairs of elements: in parts along every axis."""
+    """An elementwise loss: splits along every axis."""
     shape, how = inputs[0].shape, attrs["reduction"]
     if how == "none":
         return pointwise(inputs, attrs, out)
@@ -21,7 +21,7 @@ def loss(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def class_loss(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """A loss over classes, by rows, unless it is a mean: over how many rows, only the targets know."""
+    """A loss over classes: splits along rows. A mean has none: its divisor depends on the targets' values."""
     _, target, *weight = inputs
     if attrs["reduction"] == "mean" or not target.shape:
         return []
@@ -34,7 +34,7 @@ def class_loss(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def class_loss_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """The gradient of such a loss."""
+    """The gradient of a loss over classes: the same splits."""
     g, _, target, *weight = inputs
     if attrs["reduction"] == "mean" or not target.shape:
         return []
@@ -47,7 +47,7 @@ def class_loss_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def layer_norm(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis that is not normalized."""
+    """Splits along every axis that is not normalized."""
     rank = len(out.shape) - len(attrs["normalized_shape"])
     return [
         Split(tuple(axis if len(x.shape) == len(out.shape) else None for x in inputs), axis, n)

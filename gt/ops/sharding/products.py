@@ -1,4 +1,4 @@
-"""The sharding rules of products: of matrices, of tensors over named axes, and of images with windows."""
+"""The sharding rules of matrix products, einsum, convolution and pooling."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Specs = tuple[Spec, ...]
 def contraction(
     terms: Sequence[Sequence[Any]], output: Sequence[Any], specs: Specs, once: int = -1
 ) -> list[Split]:
-    """A sum of products over named axes: along each name. Names that the result lacks are summed over."""
+    """A sum of products over named axes: splits along each of them. Axes that the result lacks are summed."""
     names = dict.fromkeys(name for term in terms for name in term)
     splits = []
     for name in names:
@@ -40,7 +40,7 @@ def contraction(
 
 
 def matmul(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """By rows, by columns, along the contraction, and by batches."""
+    """Splits along rows, columns, the contracted axis, and batch axes."""
     a, b = inputs
     rank = max(len(a.shape), len(b.shape))
     left: list[Any] = [f"batch{rank - 2 - n}" for n in range(len(a.shape) - 2, 0, -1)] + ["row", "k"][
@@ -54,7 +54,7 @@ def matmul(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def linear_layer(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """As a product; the bias is added by one worker."""
+    """As a matrix product; one worker adds the bias."""
     x, weight, *bias = inputs
     lead = [f"row{n}" for n in range(len(x.shape) - 1)]
     tail = ["column"] if len(weight.shape) == 2 else []
@@ -66,7 +66,7 @@ def linear_layer(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def einsum(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every letter."""
+    """Splits along every axis of the equation."""
     left, output = attrs["equation"].split("->")
     return contraction(left.split(","), output, inputs)
 
@@ -75,37 +75,37 @@ def einsum(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def conv2d(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """By images, by channels out, and along the channels in."""
+    """Splits along the batch, the output channels and the input channels."""
     terms = [("image", "in"), ("out", "in"), ("out",)][: len(inputs)]
     splits = contraction(terms, ("image", "out"), inputs, once=2 if len(inputs) == 3 else -1)
-    return _images(splits, attrs)
+    return convolution_splits(splits, attrs)
 
 
-def _images(splits: list[Split], attrs: Attrs) -> list[Split]:
-    """Of the ways to split a convolution: with groups, only by images. Libraries want one of each."""
+def convolution_splits(splits: list[Split], attrs: Attrs) -> list[Split]:
+    """The splits of a convolution that apply: with groups, only along the batch. No part may be empty."""
     if attrs["groups"] != 1:
         splits = [split for split in splits if split.inputs[0] == 0]
     return [dataclasses.replace(split, nonempty=True) for split in splits]
 
 
 def image_gradient(terms: Sequence[Sequence[str]], output: Sequence[str]) -> Rule:
-    """A gradient of a convolution, which is a product too, and is told its result's shape."""
+    """A gradient of a convolution: also a product, with an attribute for its result's shape."""
 
     def rule(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-        splits = _images(contraction(terms, output, inputs), attrs)
-        return [told_shape(split, out) for split in splits]
+        splits = convolution_splits(contraction(terms, output, inputs), attrs)
+        return [with_output_shape(split, out) for split in splits]
 
     return rule
 
 
-def told_shape(split: Split, out: Spec) -> Split:
-    """The split, for an op with an attribute for its result's shape."""
+def with_output_shape(split: Split, out: Spec) -> Split:
+    """The split, for an op that has its result's shape as an attribute."""
     if not isinstance(split.output, int):
         return split
     return dataclasses.replace(split, steps=with_shape(out.shape, split.output))
 
 
 def pooling(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """By images and by channels."""
+    """Splits along the batch and the channels."""
     splits = [Split((axis,), axis, n, nonempty=True) for axis, n in enumerate(out.shape[:2]) if n > 1]
-    return [told_shape(split, out) for split in splits] if "shape" in attrs else splits
+    return [with_output_shape(split, out) for split in splits] if "shape" in attrs else splits

@@ -18,7 +18,7 @@ def dims_of(dim: Any, rank: int) -> set[int]:
 
 
 def along(name: str = "dim") -> Rule:
-    """Along every axis but the one that the op runs along."""
+    """Splits along every axis but the one that the op runs along."""
 
     def rule(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
         rank = len(inputs[0].shape)
@@ -33,26 +33,26 @@ def along(name: str = "dim") -> Rule:
 
 
 def _kept(x: Spec, attrs: Attrs) -> list[tuple[int, int]]:
-    """The axes that a reduction keeps, and where they are in its result."""
+    """The axes that a reduction keeps, each with its index in the result."""
     rank = len(x.shape)
-    gone = dims_of(attrs["dim"], rank)
-    kept = [axis for axis in range(rank) if axis not in gone]
+    reduced = dims_of(attrs["dim"], rank)
+    kept = [axis for axis in range(rank) if axis not in reduced]
     return [(axis, axis if attrs["keepdim"] else kept.index(axis)) for axis in kept]
 
 
 def reduction(combine: str = "", steps: Any = None, is_linear: bool = False) -> Rule:
-    """Along every axis that is kept; along the others too, if parts can be combined."""
+    """Splits along every axis that is kept; also along reduced axes if partial results can be combined."""
 
     def rule(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
         (x,) = inputs
         kept = _kept(x, attrs)
         splits = [Split((axis,), place, x.shape[axis]) for axis, place in kept if x.shape[axis] > 1]
         if combine and math.prod(x.shape):
-            gone = sorted(dims_of(attrs["dim"], len(x.shape)))
+            reduced = sorted(dims_of(attrs["dim"], len(x.shape)))
             must = combine != "sum" or steps is not None
             splits += [
                 Split((axis,), combine, x.shape[axis], steps and steps(x.shape[axis]), nonempty=must)
-                for axis in gone
+                for axis in reduced
                 if x.shape[axis] > 1
             ]
         return splits + ([linear(1, 0)] if is_linear else [])
@@ -70,12 +70,12 @@ def weighted(length: int) -> Callable[[str, Attrs, Shard], list[Step]]:
 
 
 def _without(axis: int, dim: int, shorter: bool) -> int:
-    """The number of an axis in a tensor that may lack the dimension `dim`."""
+    """The index of an axis in a tensor that may lack the dimension `dim`."""
     return axis - (shorter and axis > dim)
 
 
 def take_along(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis but the one that elements are taken along."""
+    """Splits along every axis but the one that elements are taken along."""
     x, index = inputs
     dim, shorter = attrs["dim"] % max(len(x.shape), 1), len(index.shape) < len(x.shape)
     return [
@@ -86,7 +86,7 @@ def take_along(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def put_along(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis but the one that elements are put along."""
+    """Splits along every axis but the one that elements are put along."""
     _, index = inputs
     dim, shorter = attrs["dim"] % max(len(out.shape), 1), len(index.shape) < len(out.shape)
     return [

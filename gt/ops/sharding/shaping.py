@@ -10,12 +10,12 @@ from gt.ops.sharding.split import Attrs, Rule, Split, linear, local, with_shape
 Specs = tuple[Spec, ...]
 
 
-def surviving(shape: tuple[int, ...], to: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+def reshaped_axes(shape: tuple[int, ...], to: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
     """The axes of a shape that a reshape keeps, splits, or merges with the axes that follow.
 
-    Each with the axis it becomes, and how many elements one step along it is, before and after.
+    Each with the axis that it becomes, and its stride relative to the merged axes, before and after.
 
-    >>> surviving((6, 4), (2, 3, 4)), surviving((2, 3, 4), (6, 4))
+    >>> reshaped_axes((6, 4), (2, 3, 4)), reshaped_axes((2, 3, 4), (6, 4))
     ([(0, 0, 1, 3), (1, 2, 1, 1)], [(0, 0, 3, 1), (2, 1, 1, 1)])
     """
     if not math.prod(shape):
@@ -37,9 +37,9 @@ def surviving(shape: tuple[int, ...], to: tuple[int, ...]) -> list[tuple[int, in
 
 
 def reshape(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis that survives."""
+    """Splits along every axis that the reshape keeps, splits or merges as the first one."""
     splits = [linear(1, 0)]
-    for axis, place, unit, out_unit in surviving(inputs[0].shape, out.shape):
+    for axis, place, unit, out_unit in reshaped_axes(inputs[0].shape, out.shape):
 
         def sizes(parts: tuple[int, ...], unit: int = unit, out_unit: int = out_unit) -> tuple[int, ...]:
             return tuple(n * unit // out_unit for n in parts)
@@ -51,7 +51,7 @@ def reshape(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def moved(order: Callable[[int, Attrs], Sequence[int]]) -> Rule:
-    """An op that puts axes into another order."""
+    """An op that permutes axes: splits along every axis, and linear."""
 
     def rule(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
         dims = order(len(out.shape), attrs)
@@ -71,7 +71,7 @@ def swapped(rank: int, attrs: Attrs) -> list[int]:
 
 
 def expand(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis that is there already; a new one needs all of the input."""
+    """Splits along every axis; a new or broadcast one needs the whole input."""
     (x,) = inputs
     new = len(out.shape) - len(x.shape)
     splits = [linear(1, 0)]
@@ -86,7 +86,7 @@ def expand(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def untouched(touched: Callable[[Attrs, int, int], bool], is_linear: bool = True) -> Rule:
-    """Along every axis that the op leaves alone."""
+    """Splits along every axis that the op does not change."""
 
     def rule(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
         new = len(out.shape) - len(inputs[0].shape)
@@ -105,12 +105,12 @@ def _is_padded(attrs: Attrs, axis: int, rank: int) -> bool:
 
 
 def pad(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis that is not padded; padding with zeros is linear."""
+    """Splits along every axis that is not padded; padding with zeros is linear."""
     return untouched(_is_padded, not attrs["value"])(inputs, attrs, out)
 
 
 def stack(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis but the new one."""
+    """Splits along every axis but the new one."""
     new = attrs["dim"] % len(out.shape)
     splits = [
         Split((axis - (axis > new),) * len(inputs), axis, n)
@@ -121,7 +121,7 @@ def stack(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 
 
 def triangle(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Along every axis: in a part, the diagonal is elsewhere."""
+    """Splits along every axis; the index of the diagonal is adjusted for each part."""
     rank = len(out.shape)
     signs = {rank - 2: 1, rank - 1: -1}
 

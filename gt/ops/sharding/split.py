@@ -1,8 +1,8 @@
 """The results of sharding rules: the ways in which an op can be computed on parts of its inputs.
 
-A rule is a pure function of the inputs' specs, the attributes and the result's spec; it gives a list of
-splits. Each says along which axis every input is cut, where the cut is in the result, and what each worker
-does. Whatever the rule, an op can also be carried out on whole inputs, so an empty list is always right.
+A rule is a pure function of the inputs' specs, the attributes and the result's spec; it returns a list of
+splits. Each states along which axis every input is cut, where the cut is in the result, and what each worker
+does. Every op can also be computed on whole inputs, so an empty list is always correct.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from gt.ops.row import Spec
 
 Attrs = dict[str, Any]
 Step = tuple[str, Attrs | None]
-"""An op and its attributes. Of several, each works on the result of the one before."""
+"""An op and its attributes. In a list, each step gets the result of the one before."""
 
 
 class Shard(NamedTuple):
@@ -30,14 +30,15 @@ class Shard(NamedTuple):
 
 @dataclass(frozen=True)
 class Split:
-    """One way to carry out an op in parts."""
+    """One way to compute an op in parts."""
 
     inputs: tuple[int | str | None, ...]
     """For each input: the axis it is cut along, or None if all of it is needed everywhere. "sum": a term of
     it is enough, since the op is linear. "once": all of it for one worker, and zeros for the others."""
-    output: int | str
+    output: int | str | tuple[int | str | None, ...]
     """The axis along which the results are parts of the result; or how the results are combined to it:
-    "sum", "max", "min"; or "owner": only the worker that has the element `position` does anything."""
+    "sum", "max", "min"; or "owner": only the worker that has the element `position` does anything. For an op
+    with several results, this for each of them; None for one that every worker computes all of."""
     length: int
     """The size of the axis that is split: of the inputs' or, if no input is split, of the result's."""
     steps: Callable[[str, Attrs, Shard], list[Step]] | None = None
@@ -47,12 +48,12 @@ class Split:
     granule: int = 1
     """The inputs' parts must have multiples of this size."""
     nonempty: bool = False
-    """Whether no part may be empty: nothing has no largest element."""
+    """Whether no part may be empty: an empty tensor has no largest element, for example."""
     position: int = 0
 
     @property
     def linear(self) -> bool:
-        """Whether it works on terms rather than on parts."""
+        """Whether workers have terms of a sum rather than parts."""
         return "sum" in self.inputs
 
 
@@ -70,10 +71,10 @@ def replaced(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
 
 
 def with_shape(shape: tuple[int, ...], axis: int) -> Callable[[str, Attrs, Shard], list[Step]]:
-    """Steps of an op that is told its result's shape."""
+    """Steps of an op that has its result's shape as an attribute."""
     return local(lambda attrs, shard: {"shape": replaced(shape, axis, shard.out_size)})
 
 
 def linear(count: int, *which: int) -> Split:
-    """The op is linear in these inputs together: of terms, it makes terms."""
+    """A split of an op that is linear in these inputs together: of terms of sums, it computes terms."""
     return Split(tuple("sum" if i in which else None for i in range(count)), "sum", 0)

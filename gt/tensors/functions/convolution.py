@@ -10,7 +10,7 @@ from gt.tensors.tensor import Tensor
 __all__ = ["conv1d", "conv2d", "max_pool2d"]
 
 Size = int | Sequence[int]
-"""For height and width alike, or for each."""
+"""One number for both height and width, or one for each."""
 
 
 def _pair(size: Size) -> tuple[int, int]:
@@ -23,7 +23,7 @@ def _pair(size: Size) -> tuple[int, int]:
 
 
 def _as_batch(x: Tensor) -> Tensor:
-    """One image as a batch of one."""
+    """Add a batch dimension to a single image."""
     return x.unsqueeze(0) if x.ndim == 3 else x
 
 
@@ -59,7 +59,7 @@ def _padded_by_name(
         raise ShapeError("padding='same' is not supported for strided convolutions")
     total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
     if any(n % 2 for n in total):
-        # One side gets one more than the other, which an op cannot say: pad first.
+        # One side gets one more than the other, which the op has no attribute for: pad first.
         (top, left), (bottom, right) = ([n // 2 for n in total], [n - n // 2 for n in total])
         return x.pad((left, right, top, bottom)), (0, 0)
     return x, (total[0] // 2, total[1] // 2)
@@ -75,7 +75,7 @@ def conv1d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """A 1D convolution: computed as one of images that are one pixel high."""
+    """A 1D convolution, computed as a 2D convolution of images of height 1."""
     if input.ndim not in (2, 3):
         raise ShapeError(
             "Expected 2D (unbatched) or 3D (batched) input to conv1d, but got input of size: "
@@ -101,7 +101,7 @@ def max_pool2d(
 
 @with_numpy_names
 def avg_pool2d(input: Tensor, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> Tensor:
-    """The mean of each window; what is padded counts as zeros."""
+    """The mean of each window, in which padding counts as zeros."""
     steps = kernel_size if stride is None else stride
     window = {"kernel": _pair(kernel_size), "stride": _pair(steps), "padding": _pair(padding)}
     result = _as_batch(input)._apply("avg_pool2d", **window)
@@ -110,7 +110,7 @@ def avg_pool2d(input: Tensor, kernel_size: Size, stride: Size | None = None, pad
 
 @with_numpy_names
 def adaptive_avg_pool2d(input: Tensor, output_size: Size) -> Tensor:
-    """The means of as many windows as the output shall have elements, evenly spread."""
+    """The means of evenly spread windows, one for each element of the output size."""
     if input.ndim not in (3, 4):
         raise ShapeError(f"adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got {list(input.shape)}")
     result = input
@@ -122,7 +122,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Size) -> Tensor:
 
 
 def _means(x: Tensor, dim: int, windows: list[tuple[int, int]]) -> Tensor:
-    """The means of these parts of a dimension. Parts of one length that follow each other are one op."""
+    """The means of these parts of a dimension. Consecutive parts of one length are computed by one op."""
     from gt.tensors.functions.shaping import cat
 
     size, length = x.shape[dim], windows[0][1]

@@ -1,7 +1,6 @@
 """Functions that make tensors.
 
-Each takes PyTorch's `device` and `pin_memory`, and ignores them: where a tensor is, is not the user's
-concern.
+Each takes PyTorch's `device` and `pin_memory`, and ignores them: the server decides where a tensor is.
 """
 
 import math
@@ -51,7 +50,7 @@ def tensor(
 ) -> Tensor:
     """A tensor of this data: numbers, nested lists, an array, a tensor of GT's or PyTorch's.
 
-    As in PyTorch, Python floats become float32. Whole numbers become float32 too if a gradient is asked.
+    As in PyTorch, Python floats become float32. With `requires_grad`, so do integers.
     """
     if isinstance(data, Tensor):
         x = data._value.tensor() if dtype is None else data._value.tensor().to(dtype)
@@ -70,9 +69,9 @@ def tensor(
 
 
 def _as_array(data: Any) -> tuple[np.ndarray, str]:
-    """The data as an array, and the dtype it asks for."""
+    """The data as an array, and the dtype of the tensor."""
     if type(data).__module__.partition(".")[0] == "torch":
-        # Known by its module's name: a client does not import torch for that.
+        # Recognized by its module's name, so that the client does not import torch.
         name = check_dtype(data.dtype)
         data = data.detach().cpu()
         return (data.float() if name == "bfloat16" else data).numpy(), name
@@ -93,7 +92,7 @@ def _as_array(data: Any) -> tuple[np.ndarray, str]:
 
 
 def _without_tensors(data: Any, found: list[str]) -> Any:
-    """Nested lists with the values of the tensors in them; `found` learns the dtypes there were."""
+    """Nested lists with tensors replaced by their values; the dtypes in them are appended to `found`."""
     if isinstance(data, list | tuple):
         return [_without_tensors(item, found) for item in data]
     if isinstance(data, Tensor):
@@ -105,7 +104,7 @@ def _without_tensors(data: Any, found: list[str]) -> Any:
 
 
 def _ragged(data: Any) -> str:
-    """PyTorch's words for lists of unequal lengths."""
+    """PyTorch's error message for lists of unequal lengths."""
     dim, level = 0, [data]
     while level and all(isinstance(item, list | tuple) for item in level):
         lengths = [len(item) for item in level]
@@ -124,7 +123,7 @@ def _culprit(data: Any) -> str:
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """The tensor itself if it is one already, with its gradient; and else as `tensor`."""
+    """The tensor itself if it is one, with its gradient; else as `tensor`."""
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     return tensor(data, dtype)
@@ -171,7 +170,7 @@ def full(
 
 
 def _fitting(value: Number, dtype: str) -> Number:
-    """A number as it goes into a tensor of this dtype."""
+    """A number converted to this dtype."""
     if isinstance(value, float) and dtypes.category(dtype) == "int":
         if not math.isfinite(value):
             raise DTypeError(f"value cannot be converted to type {dtype} without overflow")
@@ -204,7 +203,7 @@ def ones(
 
 
 empty = zeros
-"""A tensor that will be filled. Here it starts as zeros: what a program gives must not depend on chance."""
+"""A tensor of zeros: results must not depend on uninitialized memory."""
 
 
 def eye(
@@ -247,7 +246,7 @@ def arange(
     whole = all(isinstance(check_number(n), int) for n in (start, end, step))
     name = check_dtype(dtype or ("int64" if whole else "float32"))
     start, step = check_number(start), check_number(step)
-    # Whole numbers exactly: a quotient of large ones would be rounded.
+    # Integers are divided exactly: a float quotient of large ones would be rounded.
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
     return create(current(), "arange", requires_grad, shape=(int(count),), start=start, step=step, dtype=name)
 
@@ -262,7 +261,7 @@ def linspace(
     device: Any = None,
     pin_memory: bool | None = False,
 ) -> Tensor:
-    """So many numbers, evenly spaced from start to end, both included."""
+    """`steps` numbers, evenly spaced from start to end, both included."""
     if steps < 0:
         raise ArgumentError("number of steps must be non-negative")
     name, ends = check_dtype(dtype or "float32"), (check_number(float(start)), check_number(float(end)))
@@ -287,7 +286,7 @@ def logspace(
     return powers.requires_grad_() if requires_grad else powers
 
 
-# --- in another's likeness ---
+# --- in another's shape and dtype ---
 
 
 @with_numpy_names

@@ -10,7 +10,6 @@ from gt.tensors.tensor import Tensor
 
 __all__ = ["can_cast", "e", "finfo", "iinfo", "inf", "nan", "pi", "promote_types", "result_type"]
 
-_FRACTION_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 _SMALLEST_EXPONENT = {"float16": -14, "bfloat16": -126, "float32": -126, "float64": -1022}
 
 
@@ -20,12 +19,12 @@ class finfo:
     def __init__(self, dtype: Any = "float32") -> None:
         name = check_dtype(dtype)
         if not dtypes.is_float(name):
-            raise TypeError(f"finfo() takes a floating point dtype, and this is {name}; use gt.iinfo()")
+            raise TypeError(f"finfo() takes a floating point dtype, but got {name}; use gt.iinfo()")
         self.dtype = name
         self.bits = 8 * dtypes.ITEMSIZE[name]
         self.max = dtypes.LARGEST[name]
         self.min = -self.max
-        self.eps = 2.0 ** -_FRACTION_BITS[name]
+        self.eps = 2.0 ** (1 - dtypes.PRECISION[name])
         self.tiny = self.smallest_normal = 2.0 ** _SMALLEST_EXPONENT[name]
 
 
@@ -35,7 +34,7 @@ class iinfo:
     def __init__(self, dtype: Any) -> None:
         name = check_dtype(dtype)
         if dtypes.category(name) != "int":
-            raise TypeError(f"iinfo() takes an integer dtype, and this is {name}")
+            raise TypeError(f"iinfo() takes an integer dtype, but got {name}")
         self.dtype = name
         self.bits = 8 * dtypes.ITEMSIZE[name]
         signed = not name.startswith("u")

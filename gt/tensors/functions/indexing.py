@@ -4,7 +4,7 @@ from gt.tensors.tensor import Tensor
 
 
 def embedding(index: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
-    """The rows of `weight` that `index` names. The row `padding_idx` gets no gradient."""
+    """The rows of `weight` at the indices. The row `padding_idx` gets no gradient."""
     rows = weight.shape[0] if weight.ndim else 0
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
@@ -16,7 +16,7 @@ def embedding(index: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
 def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
     """For each number n, a row of zeros with a 1 at position n.
 
-    Without the number of classes it is one more than the largest n, which has to be read: that waits for it.
+    By default, the number of classes is one more than the largest n, which is read, so this waits for it.
     """
     if num_classes == -1:
         if not x.numel():

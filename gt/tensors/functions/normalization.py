@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from gt.errors import ShapeError
+from gt.ops import dtypes
 from gt.tensors.numpy_names import with_numpy_names
 from gt.tensors.tensor import Tensor
 
@@ -35,8 +36,7 @@ def rms_norm(
             f"Given normalized_shape={list(shape)}, expected input with shape "
             f"[*, {', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
         )
-    smallest = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-    eps = smallest[input.dtype] if eps is None else eps
+    eps = 2.0 ** (1 - dtypes.PRECISION[input.dtype]) if eps is None else eps
     square = (input * input).mean(dim=tuple(range(-len(shape), 0)), keepdim=True)
     result = input / (square + eps).sqrt()
     return result if weight is None else result * weight

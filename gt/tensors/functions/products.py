@@ -7,6 +7,7 @@ from typing import Any
 from gt.errors import ShapeError
 from gt.tensors.base import apply
 from gt.tensors.functions.creation import full
+from gt.tensors.functions.random_numbers import dropout
 from gt.tensors.tensor import Tensor
 
 __all__ = ["einsum", "tensordot"]
@@ -21,7 +22,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sums of products, by naming each dimension with a letter: `einsum("ij,jk->ik", a, b)` is `a @ b`.
+    """Sums of products over dimensions that letters name: `einsum("ij,jk->ik", a, b)` is `a @ b`.
 
     Letters that the result does not have are summed over. `...` stands for all other dimensions, which
     are broadcast.
@@ -40,7 +41,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
             )
     letters, ellipsis = _spell_out(terms, tensors)
     if not arrow:
-        # Without a result, it has what occurs once, in alphabetical order.
+        # By default, the result has the letters that occur once, in alphabetical order.
         output = "..." + "".join(sorted(x for x in set(left) - set(",.") if left.count(x) == 1))
     output = output.replace("...", ellipsis)
     for letter in output:
@@ -57,7 +58,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 def _spell_out(terms: list[str], tensors: list[Tensor]) -> tuple[list[str], str]:
-    """Each term with letters in place of its ellipsis, and the longest ellipsis in letters."""
+    """The terms with letters in place of `...`, and the letters of the longest `...`."""
     free = [letter for letter in string.ascii_letters if not any(letter in term for term in terms)]
     longest, spelled = 0, []
     for number, (term, x) in enumerate(zip(terms, tensors, strict=True)):
@@ -76,7 +77,7 @@ def _spell_out(terms: list[str], tensors: list[Tensor]) -> tuple[list[str], str]
 
 
 def _without_repeats(term: str, x: Tensor) -> tuple[str, Tensor]:
-    """A letter that occurs twice in one term names a diagonal: take it."""
+    """The term with one letter for each that occurs twice, which selects a diagonal."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
             first = term.index(letter)
@@ -112,7 +113,7 @@ def _broadcast(terms: list[str], tensors: list[Tensor]) -> list[Tensor]:
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """The sum of products over the last dimensions of a and the first of b, or over pairs that are named."""
+    """The sum of products over the last dimensions of a and the first of b, or over given pairs."""
     if isinstance(dims, int):
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
@@ -137,10 +138,10 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """For each query, the mean of the values, weighted by how well their keys fit it.
+    """For each query, the mean of the values, weighted by the softmax of its scores with the keys.
 
-    A mask of bools says who may look where; one of numbers is added to the scores. `is_causal`: each position
-    sees itself and what came before.
+    A boolean mask is true for the keys that a query attends to; a mask of numbers is added to the scores.
+    With `is_causal`, each position attends to itself and to those before it.
     """
     scores = query @ (key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale))
     if is_causal:
@@ -157,10 +158,8 @@ def scaled_dot_product_attention(
         blind = (attn_mask == -math.inf).all(-1, keepdim=True)
         scores = scores + attn_mask.masked_fill(blind, 0)
     weights = scores.softmax(-1)
-    if blind is not None:  # who may look nowhere sees zeros; a softmax over nothing would not be a number
+    if blind is not None:  # a query without any key gets zeros, where the softmax is NaN
         weights = weights.masked_fill(blind, 0)
     if dropout_p:
-        from gt.nn.functional import dropout  # it is built on this module, not the reverse
-
         weights = dropout(weights, dropout_p)
     return weights @ value

@@ -1,4 +1,4 @@
-"""Functions that make tensors of random numbers.
+"""Functions that make tensors of random numbers, and `dropout` of `gt.nn.functional`.
 
 As those of `creation`, they take PyTorch's `device` and `pin_memory`, and ignore them.
 """
@@ -146,12 +146,26 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
 
 @with_numpy_names
 def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
-    """1 with the probability that `input` says, or p, and else 0."""
+    """1 with the probability in `input`, or p, and 0 otherwise."""
     if p is not None:
         return input._value.tensor().bernoulli_(p)  # only its shape and dtype are used
     if not input.is_floating_point():
         raise DTypeError(f'"bernoulli" not implemented for {dtypes.TITLE[input.dtype]!r}')
     return (rand_like(input, dtype="float64") < input.detach()).to(input.dtype)
+
+
+def check_probability(p: float) -> None:
+    """Raise ValueError unless p is a probability."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Elements set to zero with probability p, the others divided by 1 - p; unchanged unless training."""
+    check_probability(p)
+    if not training or p == 0:
+        return input
+    return input._apply("dropout", p=float(p), seed=next_seed())
 
 
 def _random(op: str, shape: tuple[int, ...], dtype: Any, requires_grad: bool) -> Tensor:

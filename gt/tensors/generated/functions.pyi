@@ -33,7 +33,7 @@ def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = F
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Whether all elements are close to the other's. Waits for the answer."""
+    """Whether all elements are close to the other's. Waits for the result."""
 def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The largest element; equal ones share its gradient."""
 def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
@@ -94,11 +94,13 @@ def ceil(input: Tensor) -> Tensor:
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """This tensor split into at most `chunks` pieces of one size; the last may be smaller."""
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Each element, or the bound it is beyond. Bounds are numbers or tensors; either may be left out."""
+    """Each element, or the bound that it exceeds. Bounds are numbers or tensors; either may be left
+    out.
+    """
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """Each element, or the bound it is above."""
+    """Each element, or the upper bound that it is above."""
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """Each element, or the bound it is below."""
+    """Each element, or the lower bound that it is below."""
 def clone(input: Tensor) -> Tensor:
     """A tensor of the same value, through which gradients flow back to this one."""
 def cos(input: Tensor) -> Tensor:
@@ -114,7 +116,7 @@ def cumsum(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix; or the matrix that has this vector as its diagonal."""
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonals of the matrices in two dimensions, as a last dimension."""
+    """The diagonals of the matrices in two dimensions, as the last dimension."""
 def div(input: Tensor | Number, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """`self / other`; rounded down with rounding_mode="floor", and towards 0 with "trunc"."""
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
@@ -122,7 +124,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 def eq(input: Tensor, other: Any) -> Tensor:
     """`self == other`."""
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether shapes and all elements are equal. Waits for the answer."""
+    """Whether shapes and all elements are equal. Waits for the result."""
 def erf(input: Tensor) -> Tensor:
     """The error function of each element."""
 def exp(input: Tensor) -> Tensor:
@@ -134,13 +136,13 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 def expm1(input: Tensor) -> Tensor:
     """exp(x) - 1 of each element, exact near 0."""
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The dimensions from start_dim to end_dim made one."""
+    """The dimensions from start_dim to end_dim merged into one."""
 def flip(
     input: Tensor,
     *reversed: SupportsIndex | Sequence[SupportsIndex],
     dims: SupportsIndex | Sequence[SupportsIndex] | None = None,
 ) -> Tensor:
-    """This tensor with some dimensions in reverse."""
+    """This tensor with the elements reversed along some dimensions."""
 def floor(input: Tensor) -> Tensor:
     """Each element, rounded down."""
 def floor_divide(input: Tensor, other: Any) -> Tensor:
@@ -150,7 +152,7 @@ def fmod(input: Tensor, other: Any) -> Tensor:
 def frac(input: Tensor) -> Tensor:
     """The fractional part of each element: x - trunc(x)."""
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """For each position of `index`, the element that it names along a dimension."""
+    """The elements at the indices along a dimension, in the shape of `index`."""
 def ge(input: Tensor, other: Any) -> Tensor:
     """`self >= other`."""
 def gt(input: Tensor, other: Any) -> Tensor:
@@ -158,9 +160,9 @@ def gt(input: Tensor, other: Any) -> Tensor:
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: bool | int | float = 1
 ) -> Tensor:
-    """This tensor with slices added to it, each at the place along a dimension that `index` names."""
+    """This tensor with slices added to those at the indices along a dimension."""
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """The slices along a dimension that `index` names."""
+    """The slices at the indices along a dimension."""
 def is_floating_point(input: Tensor) -> bool:
     """Whether its dtype is a floating point dtype."""
 def isclose(
@@ -220,7 +222,7 @@ def minimum(input: Tensor, other: Tensor) -> Tensor:
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """This tensor with some dimensions moved elsewhere, the others in their old order."""
+    """This tensor with some dimensions moved to other positions, the others in their old order."""
 def mul(input: Tensor | Number, other: Any) -> Tensor:
     """`self * other`."""
 def mv(input: Tensor, vec: Tensor) -> Tensor:
@@ -247,7 +249,7 @@ def norm(
     keepdim: bool = False,
     dtype: Any = None,
 ) -> Tensor:
-    """The p-norm of the elements: their length for 2, the largest for infinity."""
+    """The p-norm of the elements: the Euclidean norm for 2, the largest absolute value for infinity."""
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The matrix of all products of two vectors' elements."""
 def permute(
@@ -271,7 +273,7 @@ def remainder(input: Tensor | Number, other: Any) -> Tensor:
 def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
     """Each element, or each slice along a dimension, repeated.
 
-    `repeats` may be a tensor or a list with a number for each: its values are read, so this waits.
+    `repeats` may be a tensor or a list with a number for each. A tensor is read, so this waits for it.
     """
 def reshape(
     input: Tensor,
@@ -282,7 +284,7 @@ def reshape(
 def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """This tensor with its elements shifted along dimensions, circularly."""
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """Each element, rounded to the nearest number of so many decimals; halves go to the even one."""
+    """Each element, rounded to this number of decimals; halves are rounded to the even neighbor."""
 def rsqrt(input: Tensor) -> Tensor:
     """1 divided by the square root of each element."""
 def rsub(input: Tensor, other: Any, *, alpha: bool | int | float = 1) -> Tensor:
@@ -295,11 +297,11 @@ def scatter(
     *,
     value: bool | int | float | None = None,
 ) -> Tensor:
-    """This tensor with `src`'s elements, or one value, at the places that `index` names along `dim`."""
+    """This tensor with `src`'s elements, or one value, at the indices along `dim`."""
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """As `scatter`, but the elements are added to this tensor's."""
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """One slice along a dimension, which the result does not have."""
+    """One slice along a dimension, without that dimension."""
 def selu(input: Tensor) -> Tensor:
     """scale * elu(x), with the constants of self-normalizing networks."""
 def sigmoid(input: Tensor) -> Tensor:
@@ -313,15 +315,15 @@ def sinh(input: Tensor) -> Tensor:
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """exp(x) divided by its sum along a dimension."""
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Sorted:
-    """The elements in order along a dimension, and where each comes from."""
+    """The elements in order along a dimension, and the index of each."""
 def split(input: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """This tensor in pieces of this size (the last may be smaller), or of these sizes."""
+    """This tensor split into pieces of this size (the last may be smaller), or of these sizes."""
 def sqrt(input: Tensor) -> Tensor:
     """The square root of each element."""
 def square(input: Tensor) -> Tensor:
     """The square of each element."""
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """This tensor without its dimensions of size 1, or without those of them that are named."""
+    """This tensor without its dimensions of size 1, or without those of `dim` that have size 1."""
 def std(
     input: Tensor,
     dim: int | Sequence[int] | bool | None = None,
@@ -330,7 +332,7 @@ def std(
     *,
     correction: bool | int | float | None = None,
 ) -> Tensor:
-    """The standard deviation: the root of the variance."""
+    """The standard deviation: the square root of the variance."""
 def sub(input: Tensor | Number, other: Any, *, alpha: bool | int | float = 1) -> Tensor:
     """`self - alpha * other`."""
 def sum(
@@ -352,9 +354,9 @@ def tile(
     *counts: SupportsIndex | Sequence[SupportsIndex],
     dims: SupportsIndex | Sequence[SupportsIndex] | None = None,
 ) -> Tensor:
-    """As `repeat`; dimensions that are not mentioned, the first ones, are not repeated."""
+    """As `repeat`; leading dimensions for which no number is given are not repeated."""
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
-    """The k largest (or smallest) elements along a dimension, in order, and where each comes from."""
+    """The k largest (or smallest) elements along a dimension, in order, and the index of each."""
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -370,7 +372,7 @@ def trunc(input: Tensor) -> Tensor:
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along a dimension."""
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """One dimension made several; one size may be -1."""
+    """One dimension split into several; one size may be -1."""
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -378,7 +380,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The values that occur, in ascending order. Waits for them."""
+    """The distinct values, in ascending order. Waits for the data."""
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """This tensor with a new dimension of size 1."""
 def var(

@@ -85,7 +85,9 @@ class GeneratedMethods(TensorBase):
     def ceil(self) -> Tensor:
         """Each element, rounded up."""
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """Each element, or the bound it is beyond. Bounds are numbers or tensors; either may be left out."""
+        """Each element, or the bound that it exceeds. Bounds are numbers or tensors; either may be left
+        out.
+        """
     def cos(self) -> Tensor:
         """The cosine of each element."""
     def cosh(self) -> Tensor:
@@ -159,7 +161,7 @@ class GeneratedMethods(TensorBase):
     def minimum(self, other: Tensor) -> Tensor:
         """The smaller of two elements."""
     def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        """This tensor with some dimensions moved elsewhere, the others in their old order."""
+        """This tensor with some dimensions moved to other positions, the others in their old order."""
     def mul(self, other: Any) -> Tensor:
         """`self * other`."""
     def ne(self, other: Any) -> Tensor:

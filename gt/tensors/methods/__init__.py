@@ -1,1 +1,1 @@
-"""A tensor's methods, in the op table's groups: each issues a row of the table."""
+"""Tensor methods that are written out, in the groups of the op table; the others are made from its rows."""

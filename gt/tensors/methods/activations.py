@@ -16,7 +16,7 @@ class ActivationMethods(ElementwiseMethods):
     __slots__ = ()
 
     def relu6(self) -> "Tensor":
-        """Each element, kept between 0 and 6."""
+        """Each element, clamped to [0, 6]."""
         return self.hardtanh(0, 6)
 
     @api()
@@ -29,7 +29,7 @@ class ActivationMethods(ElementwiseMethods):
         return self * self.softplus().tanh()
 
     def logsigmoid(self) -> "Tensor":
-        """The logarithm of the sigmoid, exact also where that rounds to 0."""
+        """The logarithm of the sigmoid, accurate also where the sigmoid rounds to 0."""
         return -(-self).softplus(threshold=float("inf"))
 
     def softsign(self) -> "Tensor":

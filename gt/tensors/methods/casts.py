@@ -1,6 +1,6 @@
 """Casts."""
 
-# These methods are named after Python's types, which therefore mean something else inside the class.
+# Inside the class, the names of Python's types, such as `float`, are these methods.
 import builtins
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class CastMethods(GeneratedMethods):
-    """Casts. Devices are accepted and make no difference: where a tensor is, is not the user's concern."""
+    """Casts. Devices are accepted and have no effect: the server decides where a tensor is."""
 
     __slots__ = ()
 
     def to(self, *args: Any, dtype: Any = None, device: Any = None, **ignored: Any) -> "Tensor":
         """This tensor in another dtype, or in that of another tensor; itself if it has that dtype already.
 
-        A device, as in `x.to("cuda")`, changes nothing: a GT tensor has no place that its user would know.
+        A device, as in `x.to("cuda")`, has no effect: the server decides where a tensor is.
         """
         if unknown := set(ignored) - {"copy", "non_blocking", "memory_format"}:
             raise TypeError(f"to() got an unexpected keyword argument '{min(unknown)}'")
@@ -39,11 +39,11 @@ class CastMethods(GeneratedMethods):
         return self._cast(other._value.spec.dtype)
 
     def cpu(self) -> "Tensor":
-        """The tensor itself: a GT tensor has no place that its user would know."""
+        """The tensor itself: the server decides where it is."""
         return self._cast(self._value.spec.dtype)
 
     def cuda(self, device: Any = None, non_blocking: Any = False) -> "Tensor":
-        """The tensor itself: a GT tensor has no place that its user would know."""
+        """The tensor itself: the server decides where it is."""
         return self._cast(self._value.spec.dtype)
 
     def bool(self) -> "Tensor":
@@ -97,7 +97,7 @@ _DEVICES = ("cpu", "cuda", "mps", "xpu", "meta")
 
 
 def is_device(value: Any) -> bool:
-    """Whether this is how PyTorch programs name a device: "cuda:1", a number, a torch.device."""
+    """Whether this is a device of PyTorch: "cuda:1", a number, or a torch.device."""
     if isinstance(value, str):
         return value.partition(":")[0] in _DEVICES
     return value is None or type(value) is int or type(value).__name__ == "device"

@@ -26,7 +26,7 @@ class CreationMethods(GeneratedMethods):
         pin_memory: bool | None = False,
         requires_grad: bool = False,
     ) -> "Tensor":
-        """A tensor of one value everywhere."""
+        """A tensor filled with one value."""
         value, shape = check_number(fill_value), as_shape((size,))
         name = self._value.spec.dtype if dtype is None else check_dtype(dtype)
         return create(self._value.client, "full", requires_grad, shape=shape, value=value, dtype=name)
@@ -60,6 +60,6 @@ class CreationMethods(GeneratedMethods):
     @api()
     def clone(self) -> "Tensor":
         """A tensor of the same value, through which gradients flow back to this one."""
-        # A tensor's value never changes, so that a copy would tell no difference; the reshape only makes a
-        # new place on the tape.
+        # A tensor's value never changes, so it need not be copied; the reshape only makes a
+        # new node for autograd.
         return apply("reshape", (self,), {"shape": self._value.spec.shape})

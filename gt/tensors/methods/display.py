@@ -44,7 +44,7 @@ class DisplayMethods(TensorBase):
 
     def _text(self) -> str:
         values = self._shown()
-        # As PyTorch: four digits, unless all are integers.
+        # As in PyTorch: four decimals, unless all values are integers.
         real = values[np.isfinite(values)] if values.dtype.kind == "f" else values
         style: dict[str, Any] = (
             {} if (real == np.trunc(real)).all() else {"precision": 4, "floatmode": "fixed"}
@@ -58,7 +58,8 @@ class DisplayMethods(TensorBase):
         return cast("Tensor", self).numel() > WHOLE
 
     def _shown(self) -> np.ndarray:
-        """The values that are shown, and in each dimension one more, in place of those that are left out."""
+        """The values that are shown and, in each abbreviated dimension, one more for those that are
+        omitted."""
         x = self._value.tensor()
         if self._is_large():
             for dim, n in enumerate(x.shape):
@@ -68,7 +69,7 @@ class DisplayMethods(TensorBase):
         return x._fetch()
 
     def _repr_html_(self) -> str:
-        """A table of the values, for notebooks; of more than two dimensions, the text of `print(x)`."""
+        """A table of the values, for notebooks; for more than two dimensions, the text of `print(x)`."""
         import html  # slow to import, and only notebooks need it
 
         shape = self._value.spec.shape
@@ -86,7 +87,7 @@ class DisplayMethods(TensorBase):
 
 
 def _html_row(row: np.ndarray, shorten: bool) -> str:
-    """A row of the table. Numbers and bools have no characters that HTML escapes."""
+    """A row of the table. Numbers and bools need no HTML escapes."""
     cells = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.tolist()]
     if shorten:
         cells[EDGE : len(cells) - EDGE] = ["…"]

@@ -26,7 +26,7 @@ class ElementwiseMethods(LogicMethods, CastMethods):
     def __pos__(self) -> "Tensor":
         return self.positive()
 
-    # --- the same with names, and options ---
+    # --- named forms of operators, with options ---
 
     @api(in_place=True, number_first=True)
     def add(self, other: Operand, *, alpha: Number = 1) -> "Tensor":
@@ -52,7 +52,7 @@ class ElementwiseMethods(LogicMethods, CastMethods):
             )
         whole = self._with("floordiv", other)
         if not dtypes.is_float(whole._value.spec.dtype):
-            # Integers stay integers: one more than the floor where that went away from 0.
+            # Integers stay integers: the floor, plus one where that is towards 0.
             return whole + ((whole < 0) & (whole * other != self))
         return self._with("truediv", other).trunc()
 
@@ -99,7 +99,7 @@ class ElementwiseMethods(LogicMethods, CastMethods):
 
     @api(in_place=True)
     def round(self, *, decimals: int = 0) -> "Tensor":
-        """Each element, rounded to the nearest number of so many decimals; halves go to the even one."""
+        """Each element, rounded to this number of decimals; halves are rounded to the even neighbor."""
         if not decimals or not dtypes.is_float(self._value.spec.dtype):
             return self._unary_op("round")
         scale = 10.0 ** abs(decimals)
@@ -114,10 +114,11 @@ class ElementwiseMethods(LogicMethods, CastMethods):
 
     @api("clip", in_place=True)
     def clamp(self, min: Operand = None, max: Operand = None) -> "Tensor":
-        """Each element, or the bound it is beyond. Bounds are numbers or tensors; either may be left out."""
+        """Each element, or the bound that it exceeds. Bounds are numbers or tensors; either may be left
+        out."""
         if isinstance(min, TensorBase) or isinstance(max, TensorBase):
             x: Any = self
-            # Not `maximum`: an element that is at its bound is itself, and takes the whole gradient.
+            # Not `maximum`: an element that equals its bound gets the whole gradient.
             x = x if min is None else where(x < min, min, x)
             return x if max is None else where(x > max, max, x)
         low, high = (None if bound is None else check_number(bound) for bound in (min, max))
@@ -125,12 +126,12 @@ class ElementwiseMethods(LogicMethods, CastMethods):
 
     @api(in_place=True)
     def clamp_min(self, min: Operand) -> "Tensor":
-        """Each element, or the bound it is below."""
+        """Each element, or the lower bound that it is below."""
         return self.clamp(min=min)
 
     @api(in_place=True)
     def clamp_max(self, max: Operand) -> "Tensor":
-        """Each element, or the bound it is above."""
+        """Each element, or the upper bound that it is above."""
         return self.clamp(max=max)
 
     @api(in_place=True)

@@ -47,7 +47,8 @@ class ExchangeMethods(TensorBase):
         return twin
 
     def __reduce__(self) -> Any:
-        """For pickle: the values, which are fetched. For the user's own files, never for the wire."""
+        """For pickle: the values, which are fetched. Only for the user's files: messages are never
+        pickled."""
         this = cast("Tensor", self)
         if not this.is_leaf:
             raise GraphError("only a leaf can be pickled: use x.detach()")
@@ -56,12 +57,12 @@ class ExchangeMethods(TensorBase):
     # --- other libraries: torch.from_dlpack(x), np.from_dlpack(x) ---
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The values, which are fetched, in the form that array libraries exchange."""
+        """The values, which are fetched, as a DLPack capsule."""
         options.pop("stream", None)
         return cast("Tensor", self).numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return np.empty(0).__dlpack_device__()  # wherever the tensor is: it is fetched into this memory
+        return np.empty(0).__dlpack_device__()  # the tensor is fetched into memory of the CPU, wherever it is
 
 
 def _unpickled(kind: type, array: np.ndarray, dtype: str, requires_grad: bool) -> "Tensor":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class InPlaceMethods(ActivationMethods):
-    """How a tensor takes on a result, and methods that fill it."""
+    """How a tensor gets a new value, and methods that fill it."""
 
     __slots__ = ()
 
@@ -29,7 +29,8 @@ class InPlaceMethods(ActivationMethods):
         raise NotImplementedError  # a Tensor's own
 
     def _in_place(self, result: Any) -> "Tensor":
-        """Take on a result, if it fits: its shape must be this one's, and it is cast to this one's dtype."""
+        """Replace the value by a result's, which must have the same shape, and is cast to this tensor's
+        dtype."""
         if result is NotImplemented:
             return result
         self._may_change()
@@ -46,7 +47,7 @@ class InPlaceMethods(ActivationMethods):
         return self._become(result._cast(mine.dtype))
 
     def _may_change(self) -> None:
-        """Raise where PyTorch would: a leaf's gradient is that of the value it had."""
+        """Raise GraphError for a leaf that requires a gradient, as PyTorch does."""
         if isinstance(self._edge, Leaf) and self._edge.requires_grad and is_grad_enabled():
             raise GraphError(
                 "a leaf Variable that requires grad is being used in an in-place operation. "
@@ -54,11 +55,11 @@ class InPlaceMethods(ActivationMethods):
             )
 
     def zero_(self) -> "Tensor":
-        """In place, all zeros."""
+        """Set all elements to 0, in place."""
         return self.fill_(0)
 
     def fill_(self, value: Any) -> "Tensor":
-        """In place, one value everywhere."""
+        """Set all elements to one value, in place."""
         if isinstance(value, TensorBase):
             if value._value.spec.shape:
                 raise ShapeError(
@@ -70,7 +71,7 @@ class InPlaceMethods(ActivationMethods):
         return self._become(self._new("full", value=check_number(value)))
 
     def copy_(self, other: Any, non_blocking: bool = False) -> "Tensor":
-        """In place, another tensor's values, in this one's dtype, broadcast to its shape."""
+        """Copy another tensor's values in place, in this one's dtype, broadcast to its shape."""
         if isinstance(other, np.ndarray | np.generic):
             other = upload(self._value.client, np.asarray(other))
         if isinstance(other, Number):
@@ -84,18 +85,18 @@ class InPlaceMethods(ActivationMethods):
         if source.shape != spec.shape:
             other = other._apply("expand", shape=shapes.expand(source.shape, spec.shape))
         elif source.dtype == spec.dtype and other._edge is not None:
-            other = other._apply("reshape", shape=spec.shape)  # a place on the tape, between the two tensors
+            other = other._apply("reshape", shape=spec.shape)  # a node for autograd between the two tensors
         return self._become(other)  # type: ignore[arg-type] - every TensorBase is a Tensor
 
     def normal_(self, mean: float = 0.0, std: float = 1.0) -> "Tensor":
-        """In place, random numbers from a normal distribution."""
+        """Fill with random numbers from a normal distribution, in place."""
         if std < 0:
             raise ArgumentError(f"normal expects std >= 0.0, but found std {std}")
         self._may_be_random("normal_")
         return self._become(scaled(self._new("randn", seed=next_seed()), std, mean))
 
     def uniform_(self, a: float = 0.0, b: float = 1.0, **bounds: float) -> "Tensor":
-        """In place, random numbers, evenly spread over [a, b). PyTorch calls the bounds `from` and `to`."""
+        """Fill with random numbers, uniform in [a, b), in place. PyTorch calls the bounds `from` and `to`."""
         a, b = bounds.get("from", a), bounds.get("to", b)
         if a > b:
             raise ArgumentError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
@@ -103,7 +104,7 @@ class InPlaceMethods(ActivationMethods):
         return self._become(scaled(self._new("rand", seed=next_seed()), b - a, a))
 
     def bernoulli_(self, p: float = 0.5) -> "Tensor":
-        """In place, 1 with probability p, and else 0."""
+        """Fill with 1 with probability p, and 0 otherwise, in place."""
         if not 0 <= p <= 1:
             raise ArgumentError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
         self._may_change()

@@ -1,4 +1,4 @@
-"""Methods that select elements, and that write them."""
+"""Methods that read or write elements by index."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -10,7 +10,7 @@ from gt.ops import dtypes, shapes
 from gt.tensors import index_keys as keys
 from gt.tensors.api import api
 from gt.tensors.base import Number, TensorBase, check_number, upload
-from gt.tensors.generated.methods import GeneratedMethods
+from gt.tensors.methods.shaping import ShapeMethods
 
 if TYPE_CHECKING:
     from gt.tensors.tensor import Tensor
@@ -23,13 +23,10 @@ class Sorted(NamedTuple):
     indices: "Tensor"
 
 
-class IndexMethods(GeneratedMethods):
+class IndexMethods(ShapeMethods):
     """Indexing, gathering, sorting."""
 
     __slots__ = ()
-
-    def _at_dim(self, dim: int) -> int:
-        return shapes.normalize_dim(dim, len(self._value.spec.shape))
 
     # --- x[key] ---
 
@@ -40,7 +37,7 @@ class IndexMethods(GeneratedMethods):
         cast("Tensor", self)._become(keys.put(self, key, self._as_mine(value)))
 
     def _as_mine(self, value: Any) -> Any:
-        """A value in this tensor's dtype, to be put into it: a number stays a number."""
+        """A value in this tensor's dtype, to write into it: a number stays a number."""
         dtype = self._value.spec.dtype
         if isinstance(value, np.generic) and dtypes.find(value.dtype) is not None:
             value = value.item()
@@ -58,23 +55,19 @@ class IndexMethods(GeneratedMethods):
             raise TypeError("iteration over a 0-d tensor")
         return (self[row] for row in range(self._value.spec.shape[0]))
 
-    def __contains__(self, value: Any) -> bool:
-        """Whether an element has this value. Waits for the answer."""
-        return cast("Tensor", self == value).sum().item() > 0
-
     # --- along one dimension ---
 
     @api()
     def gather(self, dim: int, index: "Tensor") -> "Tensor":
-        """For each position of `index`, the element that it names along a dimension."""
-        return self._apply("gather", index, dim=self._at_dim(dim))
+        """The elements at the indices along a dimension, in the shape of `index`."""
+        return self._apply("gather", index, dim=self._dim(dim))
 
     @api()
     def take_along_dim(self, indices: "Tensor", dim: int | None = None) -> "Tensor":
         """As `gather`; the other dimensions are broadcast. Over the flattened tensor if no dim is given."""
         if dim is None:
             return cast("Tensor", self).ravel().gather(0, indices.ravel())
-        dim, mine, theirs = self._at_dim(dim), self._value.spec.shape, indices.shape
+        dim, mine, theirs = self._dim(dim), self._value.spec.shape, indices.shape
         if len(mine) != len(theirs):
             raise ShapeError(
                 f"take_along_dim(): input and indices should have the same number of dimensions, but got "
@@ -91,30 +84,30 @@ class IndexMethods(GeneratedMethods):
     def scatter(
         self, dim: int, index: "Tensor", src: "Tensor | Number | None" = None, *, value: Number | None = None
     ) -> "Tensor":
-        """This tensor with `src`'s elements, or one value, at the places that `index` names along `dim`."""
+        """This tensor with `src`'s elements, or one value, at the indices along `dim`."""
         if (src is None) is (value is None):
             raise TypeError("scatter() takes either a tensor, src, or a number, value")
         number = src if value is None else value
         if isinstance(number, bool | int | float):
-            return self._apply("scatter", index, dim=self._at_dim(dim), value=self._as_mine(number))
-        return self._apply("scatter", index, cast("Tensor", src), dim=self._at_dim(dim))
+            return self._apply("scatter", index, dim=self._dim(dim), value=self._as_mine(number))
+        return self._apply("scatter", index, cast("Tensor", src), dim=self._dim(dim))
 
     @api(in_place=True)
     def scatter_add(self, dim: int, index: "Tensor", src: "Tensor") -> "Tensor":
         """As `scatter`, but the elements are added to this tensor's."""
-        return self._apply("scatter_add", index, src, dim=self._at_dim(dim))
+        return self._apply("scatter_add", index, src, dim=self._dim(dim))
 
     @api()
     def index_select(self, dim: int, index: "Tensor") -> "Tensor":
-        """The slices along a dimension that `index` names."""
+        """The slices at the indices along a dimension."""
         if index.ndim > 1:
             raise DimensionError("index_select(): Index is supposed to be a vector")
-        return self._apply("index", index.reshape(-1), dims=(self._at_dim(dim),))
+        return self._apply("index", index.reshape(-1), dims=(self._dim(dim),))
 
     @api(in_place=True)
     def index_add(self, dim: int, index: "Tensor", source: "Tensor", *, alpha: Number = 1) -> "Tensor":
-        """This tensor with slices added to it, each at the place along a dimension that `index` names."""
-        dim = self._at_dim(dim)
+        """This tensor with slices added to those at the indices along a dimension."""
+        dim = self._dim(dim)
         if index.ndim != 1 or source.shape[dim : dim + 1] != index.shape:
             raise ShapeError(
                 f"index_add_(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
@@ -125,7 +118,7 @@ class IndexMethods(GeneratedMethods):
         source = source if alpha == 1 else source * alpha
         return self._apply("index_put", source, index, dims=(dim,), accumulate=True)
 
-    # --- by value: how many elements there will be depends on the data, so these wait for it ---
+    # --- results whose shape depends on the data, which these wait for ---
 
     @api()
     def masked_select(self, mask: "Tensor") -> "Tensor":
@@ -158,7 +151,7 @@ class IndexMethods(GeneratedMethods):
         return_counts: bool = False,
         dim: int | None = None,
     ) -> "Any":
-        """The values that occur, in ascending order. Waits for them."""
+        """The distinct values, in ascending order. Waits for the data."""
         values = np.asarray(cast("Tensor", self).detach())
         found = np.unique(
             values, return_inverse=return_inverse, return_counts=return_counts, axis=dim, equal_nan=False
@@ -168,23 +161,23 @@ class IndexMethods(GeneratedMethods):
         tensors[0] = tensors[0].to(self._value.spec.dtype)
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
-    # --- in order ---
+    # --- sorting ---
 
     @api()
     def argsort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> "Tensor":
         """The indices that sort the tensor along a dimension. The order of equal elements is kept."""
-        return self._apply("argsort", dim=self._at_dim(dim), descending=descending)
+        return self._apply("argsort", dim=self._dim(dim), descending=descending)
 
     @api()
     def sort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Sorted:
-        """The elements in order along a dimension, and where each comes from."""
+        """The elements in order along a dimension, and the index of each."""
         indices = self.argsort(dim, descending)
         return Sorted(self.gather(dim, indices), indices)
 
     @api()
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Sorted:
-        """The k largest (or smallest) elements along a dimension, in order, and where each comes from."""
-        indices = self._apply("topk", k=k, dim=self._at_dim(dim), largest=largest)
+        """The k largest (or smallest) elements along a dimension, in order, and the index of each."""
+        indices = self._apply("topk", k=k, dim=self._dim(dim), largest=largest)
         return Sorted(self.gather(dim, indices), indices)
 
 

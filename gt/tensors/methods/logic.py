@@ -28,10 +28,11 @@ class LogicMethods(GeneratedMethods):
         return self._unary_op("invert")
 
     def __contains__(self, element: Any) -> bool:
+        """Whether an element has this value. Waits for the result."""
         return bool((self == element)._apply("any", dim=None, keepdim=False).item())
 
     def where(self, condition: "Tensor", other: Any) -> "Tensor":
-        """This tensor's elements where the condition holds, and the other's where not."""
+        """This tensor's elements where the condition is true, and the other's elsewhere."""
         return where(condition, self, other)
 
     @api(in_place=True)
@@ -68,27 +69,27 @@ class LogicMethods(GeneratedMethods):
     def allclose(
         self, other: "Tensor", rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
     ) -> bool:
-        """Whether all elements are close to the other's. Waits for the answer."""
+        """Whether all elements are close to the other's. Waits for the result."""
         return bool(self.isclose(other, rtol, atol, equal_nan)._apply("all", dim=None, keepdim=False).item())
 
     @api()
     def equal(self, other: "Tensor") -> bool:
-        """Whether shapes and all elements are equal. Waits for the answer."""
+        """Whether shapes and all elements are equal. Waits for the result."""
         if self._value.spec.shape != other._value.spec.shape:
             return False
         return bool((self == other)._apply("all", dim=None, keepdim=False).item())
 
-    # --- how methods with names take their arguments ---
+    # --- calling conventions of named methods ---
 
     def _with(self, op: str, other: Any) -> "Tensor":
-        """As the operator, but raises TypeError for an operand that is no tensor, number or array."""
+        """As the operator, but raises TypeError unless the operand is a tensor, a number or an array."""
         result = self._binary_op(op, other)
         if result is NotImplemented:
             raise TypeError(f"{op}(): argument 'other' must be Tensor or Number, not {type(other).__name__}")
         return result
 
     def _with_tensor(self, op: str, other: Any) -> "Tensor":
-        """An op that PyTorch allows between tensors only."""
+        """An op that PyTorch only allows between tensors."""
         if isinstance(other, np.ndarray):
             other = upload(self._value.client, other)
         if not isinstance(other, TensorBase):
@@ -102,9 +103,9 @@ def _near(a: Any, b: Any, rtol: float, atol: float) -> Any:
 
 @with_numpy_names
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """The elements of one where the condition holds, and of the other where not. Either may be a number.
+    """Elements of `input` where the condition is true, and of `other` elsewhere. Either may be a number.
 
-    Of the condition alone: the positions where it holds, a tensor for each dimension. Waits for them.
+    Without them: the indices at which the condition is true, one tensor for each dimension. Waits for these.
     """
     if input is None and other is None and isinstance(condition, TensorBase):
         return cast("Tensor", condition).nonzero(as_tuple=True)

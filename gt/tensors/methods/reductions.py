@@ -71,12 +71,12 @@ class ReductionMethods(CastMethods):
         *,
         correction: Number | None = None,
     ) -> "Tensor":
-        """The standard deviation: the root of the variance."""
+        """The standard deviation: the square root of the variance."""
         return self._spread("std", dim, unbiased, keepdim, correction)
 
     @api()
     def norm(self, p: Any = 2, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> "Tensor":
-        """The p-norm of the elements: their length for 2, the largest for infinity."""
+        """The p-norm of the elements: the Euclidean norm for 2, the largest absolute value for infinity."""
         p = {"fro": 2, "inf": math.inf, "-inf": -math.inf}.get(p, p) if isinstance(p, str) else p
         if not isinstance(p, Number):
             raise ArgumentError(f"linalg.vector_norm: a norm of order {p!r} is not supported")
@@ -94,9 +94,7 @@ class ReductionMethods(CastMethods):
         """The smallest element; with its index along a dimension; or the smaller elements of two tensors."""
         return self._extreme("min", dim, keepdim, other)
 
-    # --- along a dimension ---
-
-    # --- how they take their arguments ---
+    # --- the conventions ---
 
     def _dims(self, dim: Any) -> tuple[int, ...] | None:
         if dim is None or dim == () or dim == []:
@@ -106,7 +104,7 @@ class ReductionMethods(CastMethods):
         normal = tuple(shapes.normalize_dim(d, rank) for d in dims)
         if len(set(normal)) != len(normal):
             raise ShapeError(f"a dimension appears more than once in dim={dim}")
-        # A number has a dimension 0 by PyTorch's leave, but none to reduce.
+        # PyTorch accepts dimension 0 of a tensor without dimensions, which has none to reduce.
         return normal if rank else None
 
     def _reduce(self, op: str, dim: Any, keepdim: bool, dtype: Any = None, **more: Any) -> "Tensor":
@@ -129,7 +127,7 @@ class ReductionMethods(CastMethods):
     def _spread(
         self, op: str, dim: Any, unbiased: bool, keepdim: bool, correction: Number | None
     ) -> "Tensor":
-        if isinstance(dim, bool):  # x.var(False) is the old way to say unbiased=False
+        if isinstance(dim, bool):  # x.var(False) is the old form of unbiased=False
             dim, unbiased = None, dim
         by = int(unbiased) if correction is None else correction
         return self._reduce(op, dim, keepdim, correction=by)

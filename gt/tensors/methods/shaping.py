@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gt.tensors.tensor import Tensor
 
 Size = SupportsIndex | Sequence[SupportsIndex]
-"""Part of a shape, or a whole one: `f(2, 3)` and `f((2, 3))` mean the same."""
+"""A size or a whole shape: `f(2, 3)` and `f((2, 3))` mean the same."""
 
 
 class ShapeMethods(GeneratedMethods):
@@ -66,7 +66,7 @@ class ShapeMethods(GeneratedMethods):
 
     @api("moveaxis")
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> "Tensor":
-        """This tensor with some dimensions moved elsewhere, the others in their old order."""
+        """This tensor with some dimensions moved to other positions, the others in their old order."""
         start = (source,) if isinstance(source, int) else tuple(source)
         end = (destination,) if isinstance(destination, int) else tuple(destination)
         if len(start) != len(end):
@@ -85,7 +85,7 @@ class ShapeMethods(GeneratedMethods):
 
     @property
     def T(self) -> "Tensor":
-        """The dimensions in reverse: of a matrix, its transpose."""
+        """This tensor with its dimensions reversed; for a matrix, its transpose."""
         return self.permute(tuple(reversed(range(len(self._value.spec.shape)))))
 
     @property
@@ -124,12 +124,12 @@ class ShapeMethods(GeneratedMethods):
     reshape_as = view_as
 
     def contiguous(self) -> "Tensor":
-        """This tensor: the memory format is up to the worker."""
+        """This tensor: the worker decides its memory format."""
         return self  # type: ignore[return-value] - every TensorBase is a Tensor
 
     @api()
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
-        """The dimensions from start_dim to end_dim made one."""
+        """The dimensions from start_dim to end_dim merged into one."""
         shape = self._value.spec.shape
         start, end = self._dim(start_dim), self._dim(end_dim)
         if start > end:
@@ -143,7 +143,7 @@ class ShapeMethods(GeneratedMethods):
 
     @api()
     def unflatten(self, dim: int, sizes: Sequence[int]) -> "Tensor":
-        """One dimension made several; one size may be -1."""
+        """One dimension split into several; one size may be -1."""
         shape, dim = self._value.spec.shape, self._dim(dim)
         try:
             inner = shapes.reshape((shape[dim],), tuple(sizes))
@@ -156,7 +156,7 @@ class ShapeMethods(GeneratedMethods):
 
     @api()
     def squeeze(self, dim: int | Sequence[int] | None = None) -> "Tensor":
-        """This tensor without its dimensions of size 1, or without those of them that are named."""
+        """This tensor without its dimensions of size 1, or without those of `dim` that have size 1."""
         shape = self._value.spec.shape
         gone = range(len(shape)) if dim is None else self._some_dims(dim)
         return self.reshape(tuple(n for axis, n in enumerate(shape) if n != 1 or axis not in gone))
@@ -190,7 +190,7 @@ class ShapeMethods(GeneratedMethods):
 
     @api()
     def tile(self, *counts: Size, dims: Size | None = None) -> "Tensor":
-        """As `repeat`; dimensions that are not mentioned, the first ones, are not repeated."""
+        """As `repeat`; leading dimensions for which no number is given are not repeated."""
         given = as_shape(counts, dims)
         return self.repeat((1,) * (len(self._value.spec.shape) - len(given)) + given)
 
@@ -198,7 +198,7 @@ class ShapeMethods(GeneratedMethods):
     def repeat_interleave(self, repeats: Any, dim: int | None = None) -> "Tensor":
         """Each element, or each slice along a dimension, repeated.
 
-        `repeats` may be a tensor or a list with a number for each: its values are read, so this waits.
+        `repeats` may be a tensor or a list with a number for each. A tensor is read, so this waits for it.
         """
         if dim is None:
             return self.ravel().repeat_interleave(repeats, 0)
@@ -218,7 +218,7 @@ class ShapeMethods(GeneratedMethods):
         return self._pick(dim, np.repeat(np.arange(shape[dim]), counts))
 
     def _pick(self, dim: int, index: np.ndarray) -> "Tensor":
-        """These slices along a dimension."""
+        """The slices at these indices along a dimension."""
         return self._apply("index", upload(self._value.client, index, owned=True), dims=(dim,))
 
     # --- parts ---
@@ -243,7 +243,7 @@ class ShapeMethods(GeneratedMethods):
 
     @api()
     def select(self, dim: int, index: int) -> "Tensor":
-        """One slice along a dimension, which the result does not have."""
+        """One slice along a dimension, without that dimension."""
         shape = self._value.spec.shape
         if not shape:
             raise DimensionError("select() cannot be applied to a 0-dim tensor.")
@@ -256,7 +256,7 @@ class ShapeMethods(GeneratedMethods):
 
     @api()
     def split(self, split_size: int | Sequence[int], dim: int = 0) -> "tuple[Tensor, ...]":
-        """This tensor in pieces of this size (the last may be smaller), or of these sizes."""
+        """This tensor split into pieces of this size (the last may be smaller), or of these sizes."""
         dim = self._dim(dim)
         size = self._value.spec.shape[dim]
         if isinstance(split_size, int):
@@ -295,11 +295,11 @@ class ShapeMethods(GeneratedMethods):
             raise DimensionError("unbind() cannot be applied to a 0-dim tensor.")
         return tuple(self.select(dim, index) for index in range(self._value.spec.shape[dim]))
 
-    # --- other places ---
+    # --- rearranged elements ---
 
     @api()
     def flip(self, *reversed: Size, dims: Size | None = None) -> "Tensor":
-        """This tensor with some dimensions in reverse."""
+        """This tensor with the elements reversed along some dimensions."""
         return self._apply("flip", dims=self._some_dims(as_shape(reversed, dims)))
 
     @api()
@@ -316,7 +316,7 @@ class ShapeMethods(GeneratedMethods):
 
     @api()
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> "Tensor":
-        """The diagonals of the matrices in two dimensions, as a last dimension."""
+        """The diagonals of the matrices in two dimensions, as the last dimension."""
         first, second = self._dim(dim1), self._dim(dim2)
         if first == second:
             raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -355,10 +355,10 @@ class ShapeMethods(GeneratedMethods):
         return self.diagonal().sum()
 
     def pad(self, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> "Tensor":
-        """This tensor with more elements around it, given as PyTorch does: the last dimension's first.
+        """This tensor with elements added before and after, in PyTorch's order: the last dimension's first.
 
-        The new ones are `value`, or for other modes what is inside: "reflect", "replicate" or "circular".
-        Negative numbers take elements away.
+        They are `value` or, for the modes "reflect", "replicate" and "circular", copies of elements inside.
+        Negative numbers remove elements.
         """
         shape = self._value.spec.shape
         if len(pad) % 2:
@@ -404,12 +404,12 @@ class ShapeMethods(GeneratedMethods):
 
 
 def whole(shape: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
-    """The index that keeps these dimensions as they are."""
+    """The index that selects these dimensions whole."""
     return tuple((0, n, 1) for n in shape)
 
 
 def as_shape(sizes: tuple[Size, ...], named: Size | None = None) -> tuple[int, ...]:
-    """The shape that was given, in one piece or in several, or by its name."""
+    """A shape that was passed as one argument, as several, or by name."""
     if named is not None:
         if sizes:
             raise TypeError(f"a shape was given twice: {sizes} by position, and {named!r} by its name")
@@ -418,4 +418,4 @@ def as_shape(sizes: tuple[Size, ...], named: Size | None = None) -> tuple[int, .
     try:
         return tuple(operator.index(n) for n in given)  # type: ignore[arg-type] - it raises on what is none
     except TypeError:
-        raise TypeError(f"a shape is a sequence of integers, and this is {given!r}") from None
+        raise TypeError(f"a shape must be a sequence of integers, but got {given!r}") from None

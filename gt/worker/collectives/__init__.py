@@ -1,1 +1,1 @@
-"""Exchanges between workers: each sends what others need of a tensor, and assembles what it receives."""
+"""Exchanges between workers: each sends the parts that others need, and assembles the parts it receives."""

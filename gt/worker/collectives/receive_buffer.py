@@ -1,4 +1,5 @@
-"""Uses the bytes of an exchange as they arrive: copies them into the result, or adds them to a sum."""
+"""What is done with the bytes of an exchange as they arrive: copied into the result, or reduced with
+others."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,55 +11,57 @@ from gt.ops.dtypes import HALF
 
 REDUCE: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
-BLOCK = 1 << 16
+BLOCK_ELEMENTS = 1 << 16
 """How many elements of three or more terms are added up at a time: so many stay in the processor's cache."""
 
-Land = Callable[[memoryview], None]
+UseData = Callable[[memoryview], None]
+"""Called with the bytes of one sender, in order, as they arrive."""
 
 
-def into(part: np.ndarray) -> Land:
-    """Puts bytes into their place, one piece after the other."""
+def copy_into(part: np.ndarray) -> UseData:
+    """A function that copies the bytes that arrive into a part of an array, piece by piece."""
     # Bytes can be stored as they arrive only if the elements are contiguous.
     whole = part if part.flags.c_contiguous else None
-    at = 0
+    offset = 0
 
-    def land(data: memoryview) -> None:
-        nonlocal at, whole
+    def use(data: memoryview) -> None:
+        nonlocal offset, whole
         if len(data) == part.nbytes:
             part[...] = np.frombuffer(data, part.dtype).reshape(part.shape)
             return
         if whole is None:
             whole = np.empty(part.shape, part.dtype)
-        whole.reshape(-1).view(np.uint8)[at : at + len(data)] = np.frombuffer(data, np.uint8)
-        at += len(data)
-        if at == part.nbytes and whole is not part:
+        whole.reshape(-1).view(np.uint8)[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
+        offset += len(data)
+        if offset == part.nbytes and whole is not part:
             part[...] = whole
 
-    return land
+    return use
 
 
 class Total:
-    """Terms to their sum, maximum or minimum, as far as all of them are there.
+    """Reduces terms to their sum, maximum or minimum, as far as elements of all terms have arrived.
 
-    They are added up in the order of the workers, however they arrive: a program computes the same each time.
+    Terms are reduced in the order of the workers, whatever order they arrive in: results are reproducible.
     """
 
     def __init__(
-        self, out: np.ndarray, terms: int, op: str, then: Callable[[int, int], None] | None = None
+        self, out: np.ndarray, terms: int, op: str, on_progress: Callable[[int, int], None] | None = None
     ) -> None:
         self._out = out
         self._op = op
-        self._then = then
+        self._on_progress = on_progress
+        """Called with the start and end of elements that are complete."""
         self._waiting: list[deque[np.ndarray]] = [deque() for _ in range(terms)]
-        self._block = out.size if terms < 3 else BLOCK
+        self._block = out.size if terms < 3 else BLOCK_ELEMENTS
         self._done = 0
 
-    def term(self, number: int) -> Land:
-        """Takes in bytes of a term, one piece after the other."""
+    def term(self, number: int) -> UseData:
+        """A function that adds the bytes of a term as they arrive, piece by piece."""
         return lambda data: self.add(number, np.frombuffer(data, self._out.dtype))
 
     def add(self, number: int, elements: np.ndarray) -> None:
-        """These elements of a term come next."""
+        """Add the next elements of a term."""
         if not elements.size:
             return
         self._waiting[number].append(elements)
@@ -66,8 +69,8 @@ class Total:
         with np.errstate(all="ignore"):
             while all(self._waiting):
                 self._advance()
-        if self._then is not None and self._done > start:
-            self._then(start, self._done)
+        if self._on_progress is not None and self._done > start:
+            self._on_progress(start, self._done)
 
     def _advance(self) -> None:
         count = min(self._block, *(term[0].size for term in self._waiting))

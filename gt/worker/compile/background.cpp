@@ -1,9 +1,9 @@
-// A thread that computes while the program that asked for it goes on.
+// A native thread that runs compiled calls while the user's program continues.
 //
-// Python runs one thread at a time, and handing its interpreter from one thread to another takes longer than
-// many a computation. This thread knows nothing of Python: it calls what a compiler made, one call after the
-// other, and says when each is done. A call may need results of the one before it, and is asked for before
-// they are there: so nothing lies between the two. background.py is the other side.
+// A Python thread would need the interpreter lock to start each call, and handing the lock over takes longer than
+// many a call. This thread does not use Python: it runs the queued calls in order, and reports the end of each.
+// A call may use results of the call before it, and is queued before these exist, so that it starts as soon as
+// the other has ended. background.py is the Python side.
 
 #include <atomic>
 #include <chrono>
@@ -35,15 +35,15 @@ struct Call {
 };
 
 struct Background {
-  static constexpr unsigned long MOST = 2;
+  static constexpr unsigned long MAX_QUEUED = 2;
 
   std::mutex lock;
   std::condition_variable changed;
-  Call calls[MOST];
+  Call calls[MAX_QUEUED];
   std::atomic<unsigned long> asked{0}, done{0};
   unsigned long fetched = 0;
 
-  Call &call(unsigned long number) { return calls[number % MOST]; }
+  Call &call(unsigned long number) { return calls[number % MAX_QUEUED]; }
 
   // Give a call its pending results, before the call that made them is reported as done: after that, its results
   // belong to the caller.
@@ -63,9 +63,9 @@ struct Background {
     changed.notify_all();
   }
 
-  // Wait until more calls than so many are counted.
+  // Wait until a counter exceeds a number.
   void await(const std::atomic<unsigned long> &count, unsigned long number) {
-    // Going to sleep and waking up take longer than many a wait: look out for a moment first.
+    // Sleeping and waking up take longer than many a wait, so spin for a moment first.
     for (int n = 0; n < 2000; n++) {
       if (count.load(std::memory_order_acquire) > number) return;
 #if defined(__x86_64__)
@@ -96,8 +96,8 @@ struct Background {
 
 extern "C" {
 
-// A new thread, which lives as long as the process; null if there is none to be had. How many threads may help
-// with a computation is a matter of the thread that begins it, and has to be said in it.
+// Start a thread, which lives as long as the process; null if that fails. The number of OpenMP threads is a
+// setting of the thread that makes a call, so it is set there.
 Background *gt_background_new(SetThreads set_threads, int threads) {
   auto background = new Background();
   try {
@@ -112,8 +112,8 @@ Background *gt_background_new(SetThreads set_threads, int threads) {
   return background;
 }
 
-// Begin a call, as soon as the one before it is done. At most two may be under way. What it needs must be
-// there until gt_background_wait has returned for it, and its results until the same of the next.
+// Queue a call. At most two may be queued. Its inputs must exist until gt_background_wait has returned for it,
+// and its results until that has returned for the next call.
 void gt_background_start(Background *background, Function compute, void *container, void **inputs,
                          std::size_t taken, void **outputs, std::size_t given, Share share,
                          const std::size_t *pending, std::size_t pending_count, void **results) {
@@ -121,7 +121,7 @@ void gt_background_start(Background *background, Function compute, void *contain
       {compute, container, inputs, outputs, taken, given, share, pending, pending_count, results, 0, 0.0});
 }
 
-// Wait for the end of the oldest call: what it returned, -1 if it was not called, and how long it took.
+// Wait for the oldest call: its return code, -1 if it was not started, and its duration.
 int gt_background_wait(Background *background, double *seconds) {
   background->await(background->done, background->fetched);
   const Call &ended = background->call(background->fetched++);

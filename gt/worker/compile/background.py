@@ -1,9 +1,9 @@
-"""Computes in the background, so that the program it works for can go on meanwhile.
+"""Runs compiled calls in a native thread, so that the user's program can issue the next step meanwhile.
 
-Python runs one thread at a time, but what a compiler made is no Python: while it computes, the user's program
-may issue the next step. A Python thread would have to be given the interpreter to begin, which takes as long
-as many a computation; so the thread is one of `background.cpp`, which the compiler's helper compiles. The
-next computation is given to it before the first has ended, and begins by itself.
+A Python thread would need the interpreter lock to start each call. A busy program releases the lock only
+every 5 ms (`sys.getswitchinterval`), which is longer than most calls take. So the thread is written in C++
+(`background.cpp`), and the compiler's helper process compiles it. The next call is queued before the current
+one has ended, and starts without Python.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ SOURCE = Path(__file__).with_suffix(".cpp")
 
 
 def library_in(folder: Path) -> Path:
-    """Where what `build` makes is."""
+    """The path of the library that `build` compiles."""
     return folder / f"background-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]}.so"
 
 
 def build(folder: Path, compiler: str) -> None:
-    """Compile the thread, unless that was done before."""
+    """Compile the library, unless it exists."""
     path = library_in(folder)
     if not path.exists():
         unfinished = path.with_suffix(f".{os.getpid()}.so")
@@ -34,12 +34,12 @@ def build(folder: Path, compiler: str) -> None:
 
 
 class Background:
-    """Runs one computation after the other; two may be under way."""
+    """A native thread that runs compiled calls in order. At most two may be queued."""
 
     def __init__(self, library: Path, threads: int) -> None:
         self._library: Any = ctypes.CDLL(str(library))
         self._threads = threads
-        """How many may help with a computation."""
+        """The number of threads that a call may use."""
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self._library.gt_background_new.argtypes = [pointer, ctypes.c_int]
         self._library.gt_background_new.restype = pointer
@@ -51,21 +51,21 @@ class Background:
         self._thread: int | None = None
 
     def start(self, invocation: Invocation) -> None:
-        """Begin a computation, once the one before it has ended. The invocation must be kept until then."""
-        if self._process != os.getpid():  # a forked child has no thread but its own
+        """Queue a call. The invocation must be kept alive until `wait` has returned for it."""
+        if self._process != os.getpid():  # a forked child does not have the thread
             self._process = os.getpid()
             self._thread = self._library.gt_background_new(invocation.code.set_threads, self._threads)
             if self._thread is None:
-                raise OSError("there is no thread to be had")
+                raise OSError("a background thread could not be started")
         code, before = invocation.code, invocation.before
         self._library.gt_background_start(
             self._thread,
             code.compute,
             code.container,
             invocation.inputs,
-            code.taken,
+            code.num_inputs,
             invocation.outputs,
-            code.given,
+            code.num_outputs,
             code.share,
             invocation.pending,
             len(invocation.pending) // 2,
@@ -73,7 +73,7 @@ class Background:
         )
 
     def wait(self) -> tuple[int, float]:
-        """Wait for the end of the oldest computation: the code it returned, and how many seconds it took."""
+        """Wait for the oldest call; returns its return code and its duration in seconds."""
         seconds = ctypes.c_double()
         code = self._library.gt_background_wait(self._thread, ctypes.byref(seconds))
         return code, seconds.value

@@ -1,8 +1,8 @@
-"""Calling what the compiler made: a shared library with the C interface that AOTInductor gives it.
+"""Calls compiled graphs: shared libraries with the C interface of AOTInductor.
 
-PyTorch's own way to call it takes less time, and holds Python's interpreter lock while it computes: that is
-for what is over soon, in a worker with a process to itself. A call through ctypes lets the lock go, so that
-the user's program goes on while an embedded worker computes; and it can be left to another thread.
+PyTorch's own call takes less time, but holds the interpreter lock meanwhile: it is used for short calls in a
+worker that has a process of its own. A call through ctypes releases the lock, so that the user's program runs
+on while an embedded worker computes; it can also be made by another thread.
 """
 
 import ctypes
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SKIPPED = -1
-"""Instead of its code, if a computation was not begun: the one before it has failed."""
+"""The return code of a call that was not started, because the call before it failed."""
 
 _Pointer, _Size = ctypes.c_void_p, ctypes.c_size_t
 
 
 class Skipped(RuntimeError):
-    """A computation that was not begun."""
+    """A call was not started, because the call before it failed."""
 
 
 class CompiledCode:
@@ -33,39 +33,39 @@ class CompiledCode:
         create = library.AOTInductorModelContainerCreateWithDevice
         _check(create(ctypes.byref(self.container), _Size(1), b"cpu", None))
         _check(library.AOTInductorModelContainerGetNumInputs(self.container, ctypes.byref(count)))
-        self.taken = count.value
+        self.num_inputs = count.value
         _check(library.AOTInductorModelContainerGetNumOutputs(self.container, ctypes.byref(count)))
-        self.given = count.value
-        self.Inputs, self.Outputs = _Pointer * self.taken, _Pointer * self.given
+        self.num_outputs = count.value
+        self.Inputs, self.Outputs = _Pointer * self.num_inputs, _Pointer * self.num_outputs
         self.compute: Any = library.AOTInductorModelContainerRun
         self.compute.argtypes = [_Pointer, _Pointer, _Size, _Pointer, _Size, _Pointer, _Pointer]
         self.share: Any = library.aoti_torch_new_tensor_handle
         self.set_threads: Any = getattr(library, "omp_set_num_threads", None)
-        """Of the library that divides work among threads, if there is one."""
+        """The function that sets the number of OpenMP threads; None if the library does not use OpenMP."""
         aoti: Any = torch._C._aoti  # type: ignore[attr-defined]
-        self.lend = aoti.unsafe_alloc_void_ptrs_from_tensors
-        self.take_back = aoti.alloc_tensors_by_stealing_from_void_ptrs
+        self.to_handles = aoti.unsafe_alloc_void_ptrs_from_tensors
+        self.from_handles = aoti.alloc_tensors_by_stealing_from_void_ptrs
         self._runner: Any = None
         self._make_runner = aoti.AOTIModelContainerRunnerCpu
 
     def run(self, tensors: list[Any]) -> Sequence[Any]:
-        """Compute with tensors, the last of which holds its numbers. Holds the interpreter."""
+        """Call the graph, holding the interpreter lock. The last tensor has the run-time numbers."""
         if self._runner is None:
             self._runner = self._make_runner(str(self._path), 1)
         return self._runner.run(tensors)
 
 
 class PendingResult(NamedTuple):
-    """A result of a computation that has not ended."""
+    """A result of a call that has not ended."""
 
     place: int
-    """Which of its results."""
+    """Its index among the results of the call."""
     kind: Any
-    """What an engine calls the kind of it."""
+    """Its `Engine.kind`: a key for its shape and dtype."""
 
 
 class Invocation:
-    """Tensors that a compiled graph computes with, the last of which holds its numbers.
+    """The inputs of one call of a compiled graph. The last tensor has the run-time numbers.
 
     In place of a tensor there may be a pending result of the invocation `before`.
     """
@@ -73,8 +73,8 @@ class Invocation:
     __slots__ = ("before", "code", "inputs", "outputs", "pending")
 
     def __init__(self, code: CompiledCode, tensors: list[Any], before: "Invocation | None" = None) -> None:
-        if len(tensors) != code.taken:
-            raise ValueError(f"{len(tensors)} tensors for a function of {code.taken}")
+        if len(tensors) != code.num_inputs:
+            raise ValueError(f"compiled code takes {code.num_inputs} tensors, but got {len(tensors)}")
         self.code = code
         self.before = before
         pending: list[int] = []
@@ -84,26 +84,28 @@ class Invocation:
                     pending += (n, one.place)
             tensors = [one for one in tensors if type(one) is not PendingResult]
         self.pending = (_Size * len(pending))(*pending)
-        """Pairs: an input, and the result that it will be."""
-        # The call takes these over.
-        addresses = [_address(capsule, None) for capsule in code.lend(tensors)]
+        """Pairs of indices: an input, and the result of the call before that it stands for."""
+        # The call frees these handles.
+        addresses = [_address(capsule, None) for capsule in code.to_handles(tensors)]
         for n in pending[::2]:
             addresses.insert(n, None)
         self.inputs = code.Inputs(*addresses)
         self.outputs = code.Outputs()
 
     def run(self) -> int:
-        """Compute; the result is a code, 0 if all went well."""
+        """Call the graph; returns 0 if it succeeded."""
         code = self.code
-        return code.compute(code.container, self.inputs, code.taken, self.outputs, code.given, None, None)
+        return code.compute(
+            code.container, self.inputs, code.num_inputs, self.outputs, code.num_outputs, None, None
+        )
 
     def results(self, ended: int) -> Sequence[Any]:
-        """What was computed, if it ended well."""
+        """The results, given the return code of the call. Raises if it is not 0."""
         self.before = None
         if ended == SKIPPED:
-            self.code.take_back([_capsule(address, None, None) for address in self.inputs if address])
+            self.code.from_handles([_capsule(address, None, None) for address in self.inputs if address])
         _check(ended)
-        return self.code.take_back([_capsule(address, None, None) for address in self.outputs])
+        return self.code.from_handles([_capsule(address, None, None) for address in self.outputs])
 
 
 def _check(code: int) -> None:

@@ -1,7 +1,7 @@
-"""Compiling off to the side: a helper process compiles graphs while the worker goes on.
+"""Compiles graphs in a helper process, while the worker continues.
 
-A thread would not do: it shares the interpreter with the worker, whose steps would stall. What was compiled
-is kept in files, so the second run of a program finds it at once.
+A thread would share the interpreter lock with the worker, whose steps would stall. Compiled graphs are cached
+in files, so that the next run of a program loads them.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import functools
 import hashlib
 import os
 import platform
+import queue
 import subprocess
 import sys
 import threading
@@ -24,106 +25,153 @@ from gt.worker.compile.graph import Graph
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What the helper is asked for: its size in 4 bytes, and then itself."""
+    """A request to the helper. On the pipe, 4 bytes with its size precede it."""
 
     graph: Graph
     path: str
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What it answers: a line of JSON."""
+    """The helper's reply: a line of JSON."""
 
     key: str
     error: str
     seconds: float
 
 
+class Helper:
+    """The helper process, and two threads that write its jobs and read its reports.
+
+    While it compiles, it reads no further job, and a pipe holds only some. The worker must not wait for that.
+    """
+
+    def __init__(self, reports: dict[str, Report]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gt.worker.compile.helper"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if config.flag("GT_DEBUG_COMPILE") else subprocess.DEVNULL,
+        )
+        self._jobs: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=target, name="gt-compiler", daemon=True)
+            for target in (
+                functools.partial(_write, self.process, self._jobs),
+                functools.partial(_listen, self.process, reports),
+            )
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, job: Job) -> None:
+        """Queue a job."""
+        encoded = msgspec.msgpack.encode(job)  # JSON has no infinity
+        self._jobs.put(len(encoded).to_bytes(4, "little") + encoded)
+
+    def end(self) -> None:
+        """Let it end after the current job, which is for the cache."""
+        self._jobs.put(None)
+
+    def kill(self) -> None:
+        """End it now, and wait until it has ended."""
+        self.process.kill()
+        self.end()
+        for thread in self._threads:
+            thread.join(10)
+
+
+def _write(process: subprocess.Popen[bytes], jobs: "queue.SimpleQueue[bytes | None]") -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError), process.stdin:  # it has ended
+        while (job := jobs.get()) is not None:
+            process.stdin.write(job)
+            process.stdin.flush()
+
+
+def _listen(process: subprocess.Popen[bytes], reports: dict[str, Report]) -> None:
+    assert process.stdout is not None
+    with process.stdout:
+        for line in process.stdout:
+            with contextlib.suppress(msgspec.DecodeError):
+                report = msgspec.json.decode(line, type=Report)
+                reports[report.key] = report
+    process.wait()
+
+
 class Compiler:
-    """Compiled graphs by their keys: those in the cache, and those that a helper is asked to compile."""
+    """Compiled graphs by key: loads them from the cache, or has a helper process compile them."""
 
     def __init__(self) -> None:
         self._runners: dict[str, CompiledCode] = {}
         self._failed: dict[str, str] = {}
-        self._asked: dict[str, Path] = {}
+        self._requested: dict[str, Path] = {}
+        self._open: dict[str, Graph] = {}
+        """The graphs that were requested and are not loaded yet."""
         self._reports: dict[str, Report] = {}
-        self._helper: subprocess.Popen[bytes] | None = None
+        self._helper: Helper | None = None
         self._seconds = 0.0
         self._loaded_from_cache = 0
 
     def request(self, graph: Graph) -> None:
-        """Have a graph compiled, unless that was done before."""
+        """Request the compilation of a graph, unless it is compiled or requested already."""
         key = graph.key
-        if key in self._asked or key in self._failed:
+        if key in self._requested or key in self._failed:
             return
-        path = self._asked[key] = cache_folder() / f"{key}.so"
+        try:
+            path = self._requested[key] = cache_folder() / f"{key}.so"
+        except OSError as error:
+            self._failed[key] = f"there is no folder for compiled code (GT_CACHE_DIR): {error}"
+            return
+        self._open[key] = graph
         if path.exists():
             self._loaded_from_cache += 1
             return
         try:
-            helper = self._start()
-            assert helper.stdin is not None
-            job = msgspec.msgpack.encode(Job(graph, str(path)))  # JSON has no infinity
-            helper.stdin.write(len(job).to_bytes(4, "little") + job)
-            helper.stdin.flush()
+            if self._helper is None or self._helper.process.poll() is not None:
+                self._helper = Helper(self._reports)
+            self._helper.send(Job(graph, str(path)))
         except OSError as error:
             self._failed[key] = f"the compiler cannot be started: {error}"
 
     def get(self, key: str) -> CompiledCode | str | None:
-        """What runs a graph; None if it is not ready, a text that says why if it never will be."""
+        """The compiled graph; None if it is not ready, or the error if it cannot be compiled."""
         if key in self._runners:
             return self._runners[key]
+        if key not in self._requested and key not in self._failed:  # the helper ended before
+            self.request(self._open[key])
         if key in self._failed:
             return self._failed[key]
         report = self._reports.get(key)
-        path = self._asked[key]
+        path = self._requested[key]
         if report is not None and report.error:
             self._failed[key] = report.error
             return report.error
         if report is None and not (self._loaded_from_cache and path.exists()):
-            if self._helper is not None and self._helper.poll() is not None:
-                self._failed[key] = f"the compiler ended with code {self._helper.returncode}"
+            if self._helper is not None and self._helper.process.poll() is not None:
+                self._failed[key] = f"the compiler ended with code {self._helper.process.returncode}"
             return None
         if report is not None:
             self._seconds += report.seconds
         try:
             runner = self._runners[key] = CompiledCode(path)
-        except Exception as error:  # noqa: BLE001 - a file that another release left, or half of one
+        except Exception as error:  # noqa: BLE001 - the file may be of another release, or incomplete
             self._failed[key] = f"{path.name} cannot be loaded: {type(error).__name__}: {error}"
             with contextlib.suppress(OSError):
                 path.unlink()
             return self._failed[key]
+        del self._open[key]
         return runner
 
     def cached(self, key: str) -> bool:
-        """Whether what was asked for was there already."""
-        return self._asked[key].exists()
+        """Whether a graph was in the cache when it was requested."""
+        return key in self._requested and self._requested[key].exists()
 
     def seconds(self, key: str) -> float:
-        """How long the helper took for a graph; 0 if it was not asked."""
+        """How many seconds the helper took for a graph; 0 if it did not compile it."""
         return self._reports[key].seconds if key in self._reports else 0.0
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        if self._helper is None or self._helper.poll() is not None:
-            self._helper = subprocess.Popen(
-                [sys.executable, "-m", "gt.worker.compile.helper"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=None if config.flag("GT_DEBUG_COMPILE") else subprocess.DEVNULL,
-            )
-            threading.Thread(
-                target=self._listen, args=(self._helper,), name="gt-compiler", daemon=True
-            ).start()
-        return self._helper
-
-    def _listen(self, helper: subprocess.Popen[bytes]) -> None:
-        assert helper.stdout is not None
-        for line in helper.stdout:
-            with contextlib.suppress(msgspec.DecodeError):
-                report = msgspec.json.decode(line, type=Report)
-                self._reports[report.key] = report
-
     def wait(self, seconds: float) -> bool:
-        """Wait until all that was asked for is compiled; whether it is."""
+        """Wait until all requested graphs are compiled, up to a limit; returns whether they are."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if not self._under_way:
@@ -135,20 +183,23 @@ class Compiler:
     def _under_way(self) -> int:
         """How many graphs the helper is still to compile."""
         ended = self._runners.keys() | self._failed.keys() | self._reports.keys()
-        return sum(key not in ended and not path.exists() for key, path in self._asked.items())
+        return sum(key not in ended and not path.exists() for key, path in self._requested.items())
+
+    def end(self) -> None:
+        """Let the helper end after its current job. It is started again when another graph is needed."""
+        if self._helper is not None:
+            self._helper.end()
+            self._helper = None
+            for key in self._open.keys() - self._failed.keys() - self._reports.keys():
+                del self._requested[key]
 
     def close(self) -> None:
-        """End the helper."""
+        """End the helper now."""
         if self._helper is not None:
             self._helper.kill()
-            for pipe in (self._helper.stdin, self._helper.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
-            self._helper.wait(10)
 
     def get_stats(self) -> dict[str, Any]:
-        """What was compiled."""
+        """Counts of compiled, cached and failed graphs."""
         return {
             "compiled": len(self._runners),
             "compiling": self._under_way,
@@ -160,7 +211,7 @@ class Compiler:
 
 @functools.cache
 def _recipe() -> str:
-    """A name for what graphs are made of: how they are compiled, and what ops compute."""
+    """A hash of the sources that compiled graphs depend on: the compiler's settings and the ops."""
     here = Path(__file__).parent
     sources = [
         here / "helper.py",
@@ -172,7 +223,7 @@ def _recipe() -> str:
 
 
 def cache_folder() -> Path:
-    """Where compiled graphs are kept: for each release of PyTorch, kind of machine and recipe apart."""
+    """The cache folder for this release of PyTorch, this processor and this recipe."""
     import torch
 
     base = os.environ.get("GT_CACHE_DIR") or Path(

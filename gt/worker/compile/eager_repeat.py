@@ -1,21 +1,21 @@
-"""Carries out a repeat that is not compiled, without making its ops one by one.
+"""Executes repeats that are not compiled, without expanding them into instructions.
 
-A result that is not kept cannot be read, so it is not put among the worker's values, or taken out again,
-and an op costs less than one that came by itself.
+A result that is not kept is not stored in the client's values: so a step costs less than an op that is an
+instruction of its own.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gt.ops import TABLE
+from gt.interrupts import interruptible
 from gt.stream.instructions import LocalInstruction, Op
 from gt.stream.repeats import Repeat
-from gt.stream.sequences import LONGEST, HotSequence
+from gt.stream.sequences import MAX_SEQUENCE_OPS, HotSequence
 from gt.worker.engine.base import Engine, attributes
 
-_MOST_STEPS = 16 * LONGEST
-"""How many steps there are plans for; for more, they are made anew."""
+_MAX_PLANNED_STEPS = 16 * MAX_SEQUENCE_OPS
+"""How many steps all plans may have in total. Beyond, all are dropped and made again when needed."""
 
 
 _Plan = Sequence[
@@ -23,19 +23,18 @@ _Plan = Sequence[
         str,
         Callable[..., Any],
         Callable[[Sequence[Any]], Iterable[Any]],
-        dict[str, Any] | None,
         int,
         tuple[int, ...],
         tuple[int, ...],
     ]
 ]
-"""For each step: the op and its function, what picks its inputs out of all tensors, its attributes, and what
-nothing needs afterwards: a result, other results, and tensors from outside. An op takes a microsecond, and so
-may not much else."""
+"""For each step: the op, its function for the sequence's attributes, a getter of its inputs from the list of
+all tensors, and the references that no later step uses: one result, further results, tensors from outside.
+Plain tuples, because an op takes about a microsecond, and attribute lookups would be measurable."""
 
 
 class EagerRepeats:
-    """How a worker's sequences run, step by step."""
+    """The plans by which a worker executes repeats step by step."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -43,77 +42,76 @@ class EagerRepeats:
         """By sequence, and the steps whose results are kept."""
         self._steps = 0
 
+    @interruptible
     def run(self, repeat: Repeat, values: dict[int, Any]) -> Sequence[LocalInstruction]:
-        """Carry out as much as goes well. The result is what is left to do: all from what failed on."""
+        """Execute a repeat. If a step fails, returns the instructions from that step on, else none."""
         key = repeat.sequence, tuple(repeat.kept)
         if key not in self._plans:
             self._steps += len(repeat.sequence)
-            if self._steps > _MOST_STEPS:
+            if self._steps > _MAX_PLANNED_STEPS:
                 self._plans.clear()
                 self._steps = len(repeat.sequence)
-            self._plans[key] = _plan(*key, self._engine.functions)
+            self._plans[key] = _plan(*key, self._engine)
         plan = self._plans[key]
         inputs, results, changed = repeat.inputs, repeat.results, repeat.changed
         if plan is None or not all(map(values.__contains__, inputs)):
             return repeat.expanded()
-        # The result of a step is at its number, the first tensor from outside at -1; between them is nothing.
-        there: list[Any] = [None] * (len(plan) + 1)
-        there += [values[tensor] for tensor in reversed(inputs)]
+        # Indexed by reference: results from 0 on, tensors from outside from -1 down.
+        tensors: list[Any] = [None] * (len(plan) + 1)
+        tensors += [values[tensor] for tensor in reversed(inputs)]
         gone = set(repeat.freed)
         run = self._engine.run
         done = 0
         try:
-            for op, function, take, attrs, unneeded, others, last_of in plan:
-                if attrs is None:
-                    there[done] = function(*take(there))
+            for op, function, get_inputs, unneeded, others, last_of in plan:
+                if done in changed:
+                    tensors[done] = run(op, [*get_inputs(tensors)], changed[done])
                 else:
-                    there[done] = run(op, [*take(there)], changed.get(done, attrs))
+                    tensors[done] = function(*get_inputs(tensors))
                 done += 1
-                there[unneeded] = None
+                tensors[unneeded] = None
                 if others:
                     for ref in others:
-                        there[ref] = None
+                        tensors[ref] = None
                 if last_of and gone:
                     for ref in last_of:
                         if inputs[-1 - ref] in gone:
-                            there[ref] = None
+                            tensors[ref] = None
                             values.pop(inputs[-1 - ref], None)
-        except Exception:  # noqa: BLE001 - it will be raised again, where it is explained
+        except Exception:  # noqa: BLE001 - raised again when the rest is executed
             for n in range(done):
-                if there[n] is not None:
-                    values[results[n]] = there[n]
+                if tensors[n] is not None:
+                    values[results[n]] = tensors[n]
             left = repeat.expanded()
             ops = [n for n, one in enumerate(left) if type(one) is Op]
             return left[ops[done] :]
         for n in repeat.kept:
-            values[results[n]] = there[n]
+            values[results[n]] = tensors[n]
         for tensor in gone:
             values.pop(tensor, None)
         return ()
 
 
-def _plan(
-    sequence: HotSequence, kept: Sequence[int], functions: Mapping[str, Callable[..., Any]]
-) -> _Plan | None:
-    """None if its ops must be executed one by one, because one of them will be refused."""
-    there = set(kept)
+def _plan(sequence: HotSequence, kept: Sequence[int], engine: Engine) -> _Plan | None:
+    """The plan of a sequence; None if an op of it is unknown or has an attribute that will be refused."""
+    tensors = set(kept)
     plan: list[Any] = []
     for step, dying in zip(sequence.steps, sequence.last_uses, strict=True):
-        if step.op not in TABLE or not (step.attrs or {}).keys() <= attributes(step.op):
-            return None
-        unneeded = [ref for ref in dying if ref >= 0 and ref not in there] or [len(sequence)]
+        unneeded = [ref for ref in dying if ref >= 0 and ref not in tensors] or [len(sequence)]
         last_of = tuple([ref for ref in dying if ref < 0])
         try:
-            function = functions[step.op]
-        except Exception:  # noqa: BLE001 - an engine need not have every op
+            if not (step.attrs or {}).keys() <= attributes(step.op):
+                return None
+            function = engine.bound(step.op, step.attrs)
+        except Exception:  # noqa: BLE001 - there is no such op, or this engine does not have it
             return None
-        take, others = _take(step.inputs), tuple(unneeded[1:])
-        plan.append((step.op, function, take, step.attrs, unneeded[0], others, last_of))
+        get_inputs, others = _getter(step.inputs), tuple(unneeded[1:])
+        plan.append((step.op, function, get_inputs, unneeded[0], others, last_of))
     return plan
 
 
-def _take(places: Sequence[int]) -> Callable[[Sequence[Any]], Iterable[Any]]:
-    """What picks some out of many."""
+def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], Iterable[Any]]:
+    """A getter of the items at these indices, as a tuple or list."""
     if len(places) > 1:
         return operator.itemgetter(*places)
     return operator.itemgetter(slice(places[0], places[0] + 1 or None) if places else slice(0))

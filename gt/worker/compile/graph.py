@@ -6,16 +6,19 @@ seed alone, so they are tensors from outside.
 """
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from gt.ops import TABLE, Spec
+from gt.ops import Spec
+from gt.ops.aten import RESULTS
 from gt.ops.run_time import is_random, without_seeds
+from gt.stream.repeats import Repeat
 from gt.stream.sequences import HotSequence
-from gt.worker.engine.base import attributes
+from gt.worker.engine.base import Engine, attributes
 
 Functions = Mapping[str, Callable[..., Any]]
 """The functions of an engine, by op."""
@@ -28,9 +31,9 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     inputs: tuple[int, ...]
     attrs: dict[str, Any]
     numbers: dict[str, int]
-    """Attributes that are given at run time, by their place among the numbers."""
+    """Attributes that are given at run time: their indices in the vector of numbers."""
     drawn: int = 0
-    """Which tensor from outside holds its random numbers, if it draws some; else 0."""
+    """The reference of the tensor from outside that has its random numbers; 0 if it needs none."""
 
 
 class Graph(msgspec.Struct, frozen=True):
@@ -42,13 +45,13 @@ class Graph(msgspec.Struct, frozen=True):
     outputs: tuple[int, ...]
     """The nodes whose results are needed afterwards."""
     numbers: int
-    """The number of numbers that are given at run time."""
+    """How many numbers are given at run time."""
     threads: int = 1
     """The number of threads that will compute it."""
 
     @property
     def key(self) -> str:
-        """A name that equal graphs have in common, in every run."""
+        """A hash of the graph, equal in every run."""
         return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()[:24]
 
 
@@ -59,7 +62,7 @@ random numbers of an op with inputs. Both are drawn before the function is calle
 
 @dataclasses.dataclass
 class Layout:
-    """Where in a sequence's instructions everything is that a graph of it needs."""
+    """Maps the nodes, inputs and numbers of a graph to the steps of its sequence."""
 
     nodes: list[Node] = dataclasses.field(default_factory=list)
     places: list[int] = dataclasses.field(default_factory=list)
@@ -70,6 +73,23 @@ class Layout:
     """For each number given at run time: the step and the attribute."""
     fixed: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     """For each float that is part of the graph: the same. If one changes, it is another graph."""
+
+    @functools.cached_property
+    def numbers_of(self) -> dict[int, list[tuple[int, str]]]:
+        """By step: the numbers given at run time that it has, and the attributes."""
+        found: dict[int, list[tuple[int, str]]] = {}
+        for n, (place, name) in enumerate(self.numbers):
+            found.setdefault(place, []).append((n, name))
+        return found
+
+    def nodes_for(self, repeat: Repeat) -> tuple[Node, ...]:
+        """The nodes, with the floats of a repeat that are part of the graph."""
+        nodes, node_of = list(self.nodes), {place: n for n, place in enumerate(self.places)}
+        for place, name in self.fixed:
+            n = node_of[place]
+            own = {**nodes[n].attrs, name: (repeat.attrs(place) or {})[name]}
+            nodes[n] = msgspec.structs.replace(nodes[n], attrs=own)
+        return tuple(nodes)
 
     @property
     def made(self) -> list[tuple[int, int]]:
@@ -89,8 +109,12 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
 
     for place, step in enumerate(sequence.steps):
         attrs = step.attrs or {}
-        if not attrs.keys() <= attributes(step.op):  # as for an op by itself: see there
+        if not attrs.keys() <= attributes(step.op):  # as `Worker.carry_out` checks single ops
             raise TypeError(f"{step.op} has no attribute {', '.join(attrs.keys() - attributes(step.op))}")
+        function = functions[step.op]
+        draws = getattr(function, "draws", None)
+        if draws is not None and draws(attrs):
+            raise NotImplementedError(f"compiled code does not draw the random numbers of {step.op}")
         random = is_random(attrs)
         if random and not step.inputs:
             names[place] = from_outside(MADE, place)
@@ -98,8 +122,9 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
         for ref in step.inputs:
             if ref < 0 and ref not in names:
                 names[ref] = from_outside(-1 - ref, place)
-        run_time = ("scalar",) if step.op != "pow" else ()
-        run_time = getattr(functions[step.op], "run_time", run_time)
+        if step.op == "specs":
+            raise NotImplementedError("compiled code does not preserve strides, which specs reads")
+        run_time = getattr(function, "run_time", ("scalar",) if step.op != "pow" else ())
         numbers: dict[str, int] = {}
         for name, value in attrs.items():
             if type(value) is float and name in run_time:
@@ -107,7 +132,8 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
                 layout.numbers.append((place, name))
             elif type(value) is float:
                 layout.fixed.append((place, name))
-        kept = {n: plain(v) for n, v in without_seeds(attrs).items() if n not in numbers}
+        without = {RESULTS, *numbers}
+        kept = {n: plain(v) for n, v in without_seeds(attrs).items() if n not in without}
         drawn = from_outside(DRAWN, place) if random else 0
         names[place] = len(layout.nodes)
         inputs = tuple([names[ref] for ref in step.inputs])
@@ -117,16 +143,16 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
 
 
 def plain(value: Any) -> Any:
-    """A value as it comes out of a message."""
+    """An attribute in the form that it has after decoding a message."""
     return [plain(one) for one in value] if isinstance(value, tuple | list) else value
 
 
-def specs_of(nodes: Sequence[Node], inputs: Sequence[Spec]) -> list[Spec]:
-    """The spec of each node's result."""
-    found: list[Spec] = []
+def specs_of(nodes: Sequence[Node], inputs: Sequence[Spec], engine: Engine) -> list[Any]:
+    """The spec of each node's result; a tuple of them for an op with several results."""
+    found: list[Any] = []
     for node in nodes:
-        given = tuple([found[i] if i >= 0 else inputs[-i - 1] for i in node.inputs])
-        found.append(TABLE[node.op].infer(given, {**node.attrs, **dict.fromkeys(node.numbers, 1.5)}))
+        given = [found[i] if i >= 0 else inputs[-i - 1] for i in node.inputs]
+        found.append(engine.infer(node.op, given, {**node.attrs, **dict.fromkeys(node.numbers, 1.5)}))
     return found
 
 
@@ -148,13 +174,21 @@ def function_of(graph: Graph, functions: Functions) -> Callable[..., tuple[Any, 
     return run
 
 
+_UNROUNDED = ("mul", "truediv")
+"""The ops that do not round a number to half precision before they compute with it."""
+
+
 def _apply(function: Callable[..., Any], node: Node, inputs: Sequence[Any], attrs: dict[str, Any]) -> Any:
     if "scalar" not in attrs:
         return function(*inputs, **attrs)
     (x,), number = inputs, attrs["scalar"]
-    if "scalar" in node.numbers and x.dtype.is_floating_point:
-        # A Python number leaves the tensor's dtype alone; a tensor without dimensions might not.
+    dtype = x.dtype
+    if "scalar" in node.numbers and dtype.is_floating_point:
+        if dtype.itemsize == 2 and node.op in _UNROUNDED:
+            x = x.float()
+        # A Python number does not change the result's dtype; a tensor without dimensions might.
         number = number.to(x.dtype)
     elif "scalar" in node.numbers:
         number = number.float()
-    return function(number, x) if attrs["reflected"] else function(x, number)
+    result = function(number, x) if attrs["reflected"] else function(x, number)
+    return result if x.dtype == dtype else result.to(dtype)

@@ -1,4 +1,4 @@
-"""The helper that compiles: `python -m gt.worker.compile.helper`, jobs in, and reports out."""
+"""The helper process that compiles: `python -m gt.worker.compile.helper` reads jobs and writes reports."""
 
 import contextlib
 import math
@@ -24,10 +24,10 @@ except ImportError:  # not on every system
 
 
 def main() -> None:
-    """Compile what standard input asks for, until it ends."""
-    os.nice(5)  # the worker goes first
+    """Compile the jobs that arrive on standard input, until it ends."""
+    os.nice(5)  # lower priority than the worker
     reports = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a compiler prints is no report
+    os.dup2(2, 1)  # output of the compiler must not mix with reports
     while size := sys.stdin.buffer.read(4):
         job = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(size, "little")), type=Job)
         start, error = time.perf_counter(), ""
@@ -35,9 +35,9 @@ def main() -> None:
             path = Path(job.path)
             build_background(path.parent)
             with _alone(path.with_suffix(".lock")):
-                if not path.exists():  # workers on one machine often need the same, and at the same time
+                if not path.exists():  # another worker's helper may have compiled it
                     compile_graph(job.graph, path)
-        except Exception as problem:  # noqa: BLE001 - whatever a compiler raises is its report
+        except Exception as problem:  # noqa: BLE001 - any error of the compiler is reported
             first, *_ = str(problem).strip().splitlines() or [""]
             error = f"{type(problem).__name__}: {first}"
             if os.environ.get("GT_DEBUG_COMPILE", "0") != "0":
@@ -51,7 +51,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Wait until no other helper is in here. The system lets others in when this process ends, however."""
+    """Hold a file lock, so that one helper compiles at a time. It is released if this process ends."""
     with path.open("w") as file:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -59,7 +59,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def build_background(folder: Path) -> None:
-    """Compile what an embedded worker runs compiled graphs in. It can do without."""
+    """Compile the library of the background thread, which is optional."""
     from torch._inductor.cpp_builder import get_cpp_compiler
 
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -67,15 +67,17 @@ def build_background(folder: Path) -> None:
 
 
 def compile_graph(graph: Graph, path: Path) -> None:
-    """Compile a graph into a file, which is there only when it is whole."""
+    """Compile a graph into a file, which is renamed into place when it is complete."""
     import torch
     from torch._inductor import aot_compile
 
     from gt.worker.engine.base import load_engine
+    from gt.worker.engine.torch import aten
 
-    torch.set_num_threads(graph.threads)  # the code is made for so many
+    torch.set_num_threads(graph.threads)  # the code is generated for this number
     functions = load_engine("pytorch").functions
-    function = function_of(graph, {name: _SPELLED.get(name) or functions[name] for name in _ops(graph)})
+    replaced = _REPLACEMENTS | {op: function for op, (_, function) in aten.COMPILED_FORMS.items()}
+    function = function_of(graph, {name: replaced.get(name) or functions[name] for name in _ops(graph)})
 
     class Module(torch.nn.Module):
         def forward(self, *tensors: Any) -> Any:
@@ -93,8 +95,8 @@ def compile_graph(graph: Graph, path: Path) -> None:
 
 _OPTIONS = {
     "aot_inductor.package": False,
-    # Of products of many small matrices, as in attention, try its own code beside the library's: of a GPT's
-    # step that saves 3 to 4 %, and its compilation takes 45 s instead of 30.
+    # For products of many small matrices, as in attention, try generated code beside the library's: that
+    # saves 3 to 4 % of a GPT's step, whose compilation takes 45 s instead of 30.
     "max_autotune_gemm": True,
     "max_autotune_gemm_backends": "CPP,ATEN",
 }
@@ -105,18 +107,18 @@ def _ops(graph: Graph) -> set[str]:
 
 
 def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """A layer whose bias is added by itself: then that is part of what follows, and costs nothing.
+    """A linear layer whose bias is added separately, so that the addition is fused with the ops that follow.
 
-    The compiler would make one call of a product and a bias that stand side by side, and that copies the bias
-    to all rows first. A reshape between them keeps them apart.
+    The compiler would combine an adjacent product and bias into one call, which first copies the bias to all
+    rows. A reshape between them prevents that.
     """
     product = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) @ weight.t()
     product = product.reshape(1, *x.shape[:-1], weight.shape[0])
     return (product if bias is None else product + bias)[0]
 
 
-_SPELLED: dict[str, Any] = {"linear": _linear}
-"""Ops that a compiler does better if they are said otherwise."""
+_REPLACEMENTS: dict[str, Any] = {"linear": _linear}
+"""Replacements for ops that the compiler optimizes better in another form."""
 
 
 if __name__ == "__main__":

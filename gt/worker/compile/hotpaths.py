@@ -1,6 +1,5 @@
 """Hot paths: runs repeated sequences compiled, as soon as a helper process has compiled them."""
 
-import dataclasses
 import math
 import time
 from collections import Counter
@@ -14,79 +13,29 @@ from gt.ops.dtypes import ITEMSIZE
 from gt.stream.repeats import Repeat
 from gt.stream.sequences import HotSequence
 from gt.worker.compile.background import Background
-from gt.worker.compile.compiled_code import CompiledCode, Invocation, PendingResult, Skipped
+from gt.worker.compile.compiled_code import Invocation, PendingResult, Skipped
 from gt.worker.compile.compiling import Compiler
 from gt.worker.compile.graph import DRAWN, Graph, Layout, layout_of, specs_of
+from gt.worker.compile.variants import Compiled, Variant
 from gt.worker.engine.base import Engine
 from gt.worker.limits.memory import Limit
 
-_OFTEN = 3
-"""How often the same is needed of a sequence before it is compiled so."""
+_MIN_OCCURRENCES = 3
+"""How often a variant must occur with the same kept results before it is compiled for them."""
 
-_OTHERS = "other results of it were needed than usual"
+_OTHERS = "it was compiled for other kept results"
 
-_UNFIT = "its ops do not fit its tensors"
+_UNFIT = "its ops cannot be applied to its inputs"
 
-_TRIED = 20
-"""After so many times a compiled sequence must have been no slower than it was eagerly."""
+_TRIAL_CALLS = 20
+"""After how many calls a compiled sequence is compared with its eager time."""
 
-_MOST_VARIANTS = 8
-"""So many shapes of one sequence are compiled; a loop that never has the same shapes again is not hot."""
-
-
-@dataclasses.dataclass
-class Variant:
-    """A sequence on tensors of certain shapes and dtypes, with certain floats."""
-
-    specs: tuple[Spec, ...]
-    draws: list[tuple[int, Any]]
-    """Which tensors from outside are random numbers, and what draws them, given the instructions."""
-    needed: Counter[frozenset[int]]
-    """How often the results of these steps were needed afterwards."""
-    seconds: float = 0.0
-    asked: "Compiled | None" = None
-    """What the compiler has been asked for, and has not brought yet."""
-    compiled: list["Compiled"] = dataclasses.field(default_factory=list)
-    """One for each set of results that is needed often."""
-    numbers: Any = None
-    """Those it is given if none has changed."""
-    best_eager: float = math.inf
-    """The shortest time it took eagerly."""
-    why_not: str = ""
-    """Why it runs eagerly from now on, if it does."""
-
-    def give_up(self, why: str) -> None:
-        """Run it eagerly from now on."""
-        self.why_not = why
-        self.compiled.clear()
-
-    def that_leaves(self, kept: Sequence[int]) -> "Compiled | None":
-        """What was compiled and leaves these steps' results behind."""
-        return next((one for one in self.compiled if one.kept.issuperset(kept)), None)
-
-
-@dataclasses.dataclass
-class Compiled:
-    """A sequence as a compiled function."""
-
-    key: str
-    """Of its graph."""
-    kept: frozenset[int]
-    """The steps whose results are there after it."""
-    outputs: tuple[int, ...]
-    """Those that it returns itself."""
-    nbytes: int
-    """How much memory these take."""
-    code: CompiledCode | None = None
-    kinds: tuple[Any, ...] = ()
-    """Of what it returns, as soon as it has: what the engine calls its kind, None if it has gaps."""
-    best: float = math.inf
-    """The shortest time it took."""
-    replays: int = 0
+_MAX_VARIANTS = 8
+"""How many variants (shapes, dtypes, fixed floats) of one sequence are compiled at most."""
 
 
 class Call:
-    """A compiled sequence, and all it needs to run."""
+    """One call of a compiled sequence, with its inputs and, afterwards, its results."""
 
     __slots__ = (
         "_given",
@@ -116,12 +65,12 @@ class Call:
         self.variant = variant
         self.compiled = compiled
         self.made = {n: given[n] for n, _ in layout.made}
-        """Random numbers that are results too."""
+        """Random numbers that are results of the sequence, by index of the input."""
         given.append(numbers)
         self._given = given
         self._invocation: Invocation | None = None
         self.freed = list(repeat.freed)
-        """What is gone afterwards."""
+        """The tensors that are freed after it."""
         self.results: Sequence[Any] = ()
         self.error: Exception | None = None
         self.seconds = 0.0
@@ -133,7 +82,7 @@ class Call:
         return best if math.isfinite(best) else 0.0
 
     def run(self, alone: bool) -> None:
-        """Compute; if this process is not `alone` with it, without keeping others from Python."""
+        """Call the compiled code. Unless `alone`, the interpreter lock is released meanwhile."""
         code = self.compiled.code
         assert code is not None
         start = time.perf_counter()
@@ -143,8 +92,8 @@ class Call:
             else:
                 invocation = Invocation(code, self._given)
                 self.results = invocation.results(invocation.run())
-        except Exception as error:  # noqa: BLE001 - what a compiled function raises: then it runs eagerly
-            self.error = error.with_traceback(None)  # which would keep all that it was given
+        except Exception as error:  # noqa: BLE001 - any error: then it runs eagerly
+            self.error = error.with_traceback(None)  # which would keep the inputs alive
         self.seconds = time.perf_counter() - start
 
     def pending(self) -> dict[int, Any]:
@@ -161,7 +110,7 @@ class Call:
         return found
 
     def start(self, background: Background, before: "Call | None" = None) -> None:
-        """Begin to compute, after the call whose pending results are inputs, if any."""
+        """Start the call in the background, after the call whose pending results are its inputs, if any."""
         assert self.compiled.code is not None
         self._invocation = Invocation(
             self.compiled.code, self._given, None if before is None else before._invocation
@@ -169,40 +118,37 @@ class Call:
         background.start(self._invocation)
 
     def wait(self, background: Background) -> None:
-        """Wait for the end of what was begun."""
+        """Wait for the end of the call in the background."""
         assert self._invocation is not None
         code, self.seconds = background.wait()
         try:
             self.results = self._invocation.results(code)
         except Exception as error:  # noqa: BLE001 - as above
-            self.error = error.with_traceback(None)  # which would keep all that it was given
+            self.error = error.with_traceback(None)  # which would keep the inputs alive
 
 
 class _Path:
-    """A sequence, and all that is known of how to run it."""
+    """A sequence, its graph layout, and its variants."""
 
     def __init__(self, sequence: HotSequence, engine: Engine) -> None:
         self.sequence = sequence
         self.layout: Layout | None = None
-        self.why_not = ""
+        self.refusal = ""
         self.variants: dict[Any, Variant] = {}
-        others = {step.op for step in sequence.steps} - TABLE.keys()
         try:
-            if others:
-                raise NotImplementedError(f"no graphs are made yet of {', '.join(sorted(others))}")
             self.layout = layout_of(sequence, engine.functions)
-        except Exception as error:  # noqa: BLE001 - then it runs as it always did
-            self.why_not = f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 - then it runs eagerly
+            self.refusal = f"{type(error).__name__}: {error}"
 
 
 class HotPaths:
-    """What a worker knows of its clients' repetitions."""
+    """The compiled sequences of a worker: decides when to compile, and makes calls."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._paths: dict[str, _Path] = {}
         self._variant: Variant | None = None
-        """The one that ran last."""
+        """The variant of the last repeat."""
         self._on_cpu = str(getattr(engine, "device", "cpu")).startswith("cpu")
         self.compiler = Compiler()
         self.replays = 0
@@ -216,13 +162,13 @@ class HotPaths:
         path = self._paths.get(sequence.id)
         if path is None:
             path = self._paths[sequence.id] = _Path(sequence, self._engine)
-            why = path.why_not and f", which cannot be compiled: {path.why_not}"
-            logs.debug("compile", f"{sequence.id}: a repeat of {len(sequence)} ops came{why}")
+            why = path.refusal and f", which cannot be compiled: {path.refusal}"
+            logs.debug("compile", f"{sequence.id}: first repeat of {len(sequence)} ops{why}")
         layout = path.layout
         if layout is None:
-            return self._fall_back(path.why_not)
+            return self._fall_back(path.refusal)
         if not self._on_cpu:
-            return self._fall_back("what is compiled runs on a CPU, and this worker computes on a GPU")
+            return self._fall_back("compiled code runs on a CPU, but this worker computes on a GPU")
         try:
             given = self._given(repeat, layout, values)
         except KeyError:
@@ -230,30 +176,30 @@ class HotPaths:
         key = self._key(repeat, layout, given)
         variant = path.variants.get(key)
         if variant is None:
-            if len(path.variants) >= _MOST_VARIANTS:
+            if len(path.variants) >= _MAX_VARIANTS:
                 return self._fall_back("its shapes keep changing")
-            shapes = [None if value is None else self._engine.spec(value) for value in given]
             try:
+                shapes = [None if value is None else self._engine.spec(value) for value in given]
                 variant = self._new_variant(repeat, layout, shapes)
-            except Exception:  # noqa: BLE001 - then it fails as it always did, op by op
+            except Exception:  # noqa: BLE001 - then the error is reported op by op
                 return self._fall_back(_UNFIT)
             path.variants[key] = variant
         self._variant = variant
-        compiled = variant.that_leaves(repeat.kept)
+        compiled = variant.code_for(repeat.kept)
         if compiled is None:
             compiled = self._prepare(path, layout, variant, repeat.kept)
             if compiled is None:
-                why = variant.why_not or (_OTHERS if variant.compiled else "")
+                why = variant.refusal or (_OTHERS if variant.compiled else "")
                 return self._fall_back(why) if why else None
         try:
             if limit is not None:
                 limit.check(compiled.nbytes)
             return self._call(repeat, layout, variant, compiled, given)
         except MemoryError:
-            return self._fall_back("its results would not fit into memory")
+            return self._fall_back("not enough memory for its results")
 
     def follow(self, repeat: Repeat, values: dict[int, Any], before: "Call") -> "Call | None":
-        """The same of a sequence that comes while a call is under way: None if that has to end first."""
+        """As `ready`, for a repeat after a call in the background; None if that call must end first."""
         path = self._paths.get(repeat.sequence.id)
         if path is None or path.layout is None or not before.compiled.kinds:
             return None
@@ -262,7 +208,7 @@ class HotPaths:
             there = {n: values[n] if n in values else pending[n] for n in repeat.inputs}
             given = self._given(repeat, path.layout, there)
             variant = path.variants.get(self._key(repeat, path.layout, given))
-            compiled = variant and variant.that_leaves(repeat.kept)
+            compiled = variant and variant.code_for(repeat.kept)
             if variant is None or compiled is None:
                 return None
             return self._call(repeat, path.layout, variant, compiled, given)
@@ -270,17 +216,18 @@ class HotPaths:
             return None
 
     def _given(self, repeat: Repeat, layout: Layout, values: Mapping[int, Any]) -> list[Any]:
-        """What a sequence is computed from; None for random numbers, which are still to be drawn."""
+        """The inputs of the graph; None in place of random numbers, which are drawn later."""
         inputs = repeat.inputs
         return [values[inputs[slot]] if slot >= 0 else None for slot, _ in layout.outside]
 
     def _key(self, repeat: Repeat, layout: Layout, given: list[Any]) -> Any:
-        """What a sequence is compiled for, given its tensors."""
+        """The key of a variant: the kinds of its inputs and the floats that are part of the graph."""
         kind = self._engine.kind
         kinds = [
             None if one is None else one.kind if type(one) is PendingResult else kind(one) for one in given
         ]
-        return tuple(kinds), tuple([_attr(repeat, place, name) for place, name in layout.fixed])
+        fixed = [_attr(repeat, place, name) for place, name in layout.fixed]
+        return tuple(kinds), tuple([number or repr(number) for number in fixed])  # for Python, 0.0 is -0.0
 
     def _call(
         self, repeat: Repeat, layout: Layout, variant: Variant, compiled: Compiled, given: list[Any]
@@ -291,16 +238,19 @@ class HotPaths:
                 given[n] = dense(one)
         for n, draw in variant.draws:
             given[n] = draw(repeat)
-        if repeat.changed or variant.numbers is None:
-            numbers = _vector([_attr(repeat, place, name) for place, name in layout.numbers])
-            if not repeat.changed:
-                variant.numbers = numbers
-        else:
-            numbers = variant.numbers
-        return Call(repeat, layout, variant, compiled, given, numbers)
+        sequence, numbers = variant.numbers
+        if sequence is not repeat.sequence:
+            numbers = [(repeat.sequence.steps[place].attrs or {})[name] for place, name in layout.numbers]
+            variant.numbers = repeat.sequence, numbers
+        if repeat.changed:
+            numbers = numbers.copy()
+            for place, attrs in repeat.changed.items():
+                for n, name in layout.numbers_of.get(place, ()):
+                    numbers[n] = attrs[name]
+        return Call(repeat, layout, variant, compiled, given, _vector(numbers))
 
     def complete(self, call: "Call", values: dict[int, Any]) -> bool:
-        """Put the results of a call where they belong. If it failed, False: then it has to run eagerly."""
+        """Store the results of a call. Returns False if it failed and the repeat must run eagerly."""
         repeat, variant = call.repeat, call.variant
         self._variant = variant
         if isinstance(call.error, Skipped):
@@ -308,7 +258,7 @@ class HotPaths:
             return False
         if call.error is not None:  # nothing has changed
             variant.give_up(f"{type(call.error).__name__}: {call.error}")
-            logs.debug("compile", f"{repeat.sequence.id}: runs eagerly again: {variant.why_not}")
+            logs.debug("compile", f"{repeat.sequence.id}: runs eagerly again: {variant.refusal}")
             self._fall_back("the compiled function failed")
             return False
         compiled = call.compiled
@@ -316,7 +266,7 @@ class HotPaths:
             compiled.kinds = tuple([self._kind_if_dense(one) for one in call.results])
         compiled.best = min(compiled.best, call.seconds)
         compiled.replays += 1
-        if compiled.replays == _TRIED and compiled.best > 1.2 * variant.best_eager:
+        if compiled.replays == _TRIAL_CALLS and compiled.best > 1.2 * variant.best_eager:
             variant.give_up("it is slower compiled")
             times = f"{compiled.best * 1000:.3f} ms, and {variant.best_eager * 1000:.3f} ms eagerly"
             logs.debug("compile", f"{repeat.sequence.id}: slower compiled: {times}; it runs eagerly again")
@@ -335,88 +285,91 @@ class HotPaths:
         return self._engine.kind(value) if self._engine.dense(value) is value else None
 
     def ran(self, seconds: float) -> None:
-        """The sequence ran eagerly, and took so long."""
+        """Account for an eager run of the last repeat, in seconds."""
         if self._variant is not None:
             self._variant.seconds += seconds
             self._variant.best_eager = min(self._variant.best_eager, seconds)
 
     def _new_variant(self, repeat: Repeat, layout: Layout, shapes: Sequence[Spec | None]) -> Variant:
-        """What shapes a sequence draws random numbers in, given those of its tensors from outside."""
-        engine = self._engine
+        """A variant for inputs of these specs, with the shapes of the random numbers it draws."""
+        engine, nodes = self._engine, layout.nodes_for(repeat)
         specs = list(shapes)
         draws: list[tuple[int, Any]] = []
         for n, place in layout.made:
             specs[n] = TABLE[repeat.sequence.steps[place].op].infer((), repeat.attrs(place) or {})
             draws.append((n, partial(_make, engine, place)))
         if any(slot == DRAWN for slot, _ in layout.outside):
-            made = specs_of(layout.nodes, [one or Spec((), "bool") for one in specs])
-            for node, place, spec in zip(layout.nodes, layout.places, made, strict=True):
+            made = specs_of(nodes, [one or Spec((), "bool") for one in specs], engine)
+            for node, place, spec in zip(nodes, layout.places, made, strict=True):
                 if node.drawn:
                     draw: Any = engine.functions[node.op]
                     specs[-node.drawn - 1] = Spec(spec.shape, "bool")
                     draws.append((-node.drawn - 1, partial(_draw, draw.draw, place, tuple(spec.shape))))
-        return Variant(tuple([one for one in specs if one is not None]), draws, Counter())
+        return Variant(tuple([one for one in specs if one is not None]), nodes, draws, Counter())
 
     def _fall_back(self, why: str) -> None:
         if why not in self.fallbacks:
             logs.debug("compile", f"a repeat runs eagerly: {why}")
         self.fallbacks[why] = self.fallbacks.get(why, 0) + 1
 
-    def _worth(self, path: _Path) -> float:
-        """For how many seconds a sequence must have run before it is compiled."""
+    def _min_seconds(self, path: _Path) -> float:
+        """How many seconds a sequence must have run eagerly before it is compiled."""
         return 0.0 if path.sequence.explicit else config.compile_after()
 
     def _prepare(self, path: _Path, layout: Layout, variant: Variant, kept: Sequence[int]) -> Compiled | None:
-        """See to it that a variant gets compiled, once that is worth it; what has been by now."""
-        if variant.why_not:
+        """Request the compilation of a variant once it pays; returns the compiled code if it is ready."""
+        if variant.refusal:
             return None
         needed = frozenset(kept)
-        if variant.asked is None:
+        if variant.requested is None:
             variant.needed[needed] += 1
-            if variant.needed[needed] < _OFTEN or variant.seconds < self._worth(path):
+            if variant.needed[needed] < _MIN_OCCURRENCES or variant.seconds < self._min_seconds(path):
                 return None
-            if len(variant.compiled) >= _MOST_VARIANTS:
-                variant.give_up("other results of it are needed every time")
+            if len(variant.compiled) >= _MAX_VARIANTS:
+                variant.give_up("different results are kept every time")
                 return None
             node_of = {place: n for n, place in enumerate(layout.places)}
             outputs = tuple([place for place in sorted(needed) if place in node_of])
             graph = Graph(
-                nodes=tuple(layout.nodes),
+                nodes=variant.nodes,
                 inputs=tuple([(tuple(spec.shape), spec.dtype) for spec in variant.specs]),
                 outputs=tuple([node_of[place] for place in outputs]),
                 numbers=len(layout.numbers),
                 threads=self._engine.threads,
             )
             try:
-                made = specs_of(layout.nodes, variant.specs)
+                made = specs_of(variant.nodes, variant.specs, self._engine)
             except Exception:  # noqa: BLE001 - as above
                 variant.give_up(_UNFIT)
                 return None
-            nbytes = sum(math.prod(made[n].shape) * ITEMSIZE[made[n].dtype] for n in graph.outputs)
-            variant.asked = Compiled(graph.key, needed, outputs, nbytes)
+            if any(isinstance(made[n], tuple) for n in graph.outputs):
+                variant.give_up("the value of an op with several results is kept")
+                return None
+            nbytes = sum(math.prod(made[n].shape) * ITEMSIZE.get(made[n].dtype, 16) for n in graph.outputs)
+            variant.requested = Compiled(graph.key, needed, outputs, nbytes)
             self.compiler.request(graph)
             source = "loading it from the cache" if self.compiler.cached(graph.key) else "compiling it"
             ran = f"after {variant.seconds:.2f} s of running it eagerly"
             logs.debug(
                 "compile", f"{path.sequence.id}: {len(path.sequence)} ops, {source} as {graph.key}, {ran}"
             )
-        asked = variant.asked
-        found = self.compiler.get(asked.key)
+        requested = variant.requested
+        found = self.compiler.get(requested.key)
         if found is None:
             return None
-        variant.asked = None
+        variant.requested = None
         if isinstance(found, str):
             variant.give_up(found)
             logs.debug("compile", f"{path.sequence.id}: not compiled: {found}")
             return None
-        asked.code = found
-        variant.compiled.append(asked)
-        took = self.compiler.seconds(asked.key)
+        requested.code = found
+        variant.compiled.append(requested)
+        took = self.compiler.seconds(requested.key)
         logs.debug("compile", f"{path.sequence.id}: compiled, {len(path.sequence)} ops, in {took:.2f} s")
-        return asked if asked.kept.issuperset(kept) else None
+        return requested if requested.kept.issuperset(kept) else None
 
     def get_stats(self, total: int) -> dict[str, Any]:
-        """What was compiled and gained, out of so many instructions."""
+        """Counts of compilations and calls; `total` is the number of all executed instructions."""
         return {
             **self.compiler.get_stats(),
             "replays": self.replays,

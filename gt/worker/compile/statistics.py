@@ -9,7 +9,7 @@ from gt.stream.repeats import Repeat
 
 
 class HotStatistics:
-    """What came as repeats, and what detectors of clients that have left had found."""
+    """Counts of repeats that clients sent, and of the detectors of clients that have left."""
 
     def __init__(self) -> None:
         self._hot = 0
@@ -17,20 +17,20 @@ class HotStatistics:
         self._patterns: set[int] = set()
 
     def count(self, instructions: Iterable[Any]) -> None:
-        """Count the repeats among these, which the client found."""
+        """Count the repeats among these instructions, which the client detected."""
         for one in instructions:
             if type(one) is Repeat:
                 self._hot += one.size
                 self._repetitions[one.sequence.id] += 1
 
     def keep(self, detector: HotPathDetector) -> None:
-        """A client leaves: keep what its detector found."""
+        """Add the counts of a detector, whose client leaves."""
         self._hot += detector.hot_instructions
         self._repetitions.update(detector.repetitions)
         self._patterns |= detector.patterns()
 
     def get_stats(self, detectors: Iterable[HotPathDetector]) -> dict[str, Any]:
-        """The counts, together with those of the detectors of clients that are there."""
+        """The counts, including those of the detectors of connected clients."""
         total = HotStatistics()
         total._hot, total._patterns = self._hot, set(self._patterns)
         total._repetitions = self._repetitions.copy()

@@ -70,6 +70,16 @@ class Engine(ABC):
         (x,), number = inputs, attrs["scalar"]
         return function(number, x) if attrs["reflected"] else function(x, number)
 
+    def bound(self, op: str, attrs: dict[str, Any] | None) -> Callable[..., Any]:
+        """The function of an op's inputs alone, for an op that is computed again and again."""
+        if attrs is None:
+            return self.functions[op]
+        return lambda *inputs: self.run(op, inputs, attrs)
+
+    def infer(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> "Spec | tuple[Spec, ...]":
+        """The spec of an op's result, or of each of its results."""
+        return TABLE[op].infer(tuple(inputs), attrs)
+
     def _named(self, op: str) -> Callable[..., Any]:
         """The function that computes an op."""
         return resolve(TABLE[op].engines[self.name])
@@ -94,7 +104,7 @@ class _Lookup(dict[str, Callable[..., Any]]):
 
 
 class ArrayEngine(Engine):
-    """A library with NumPy's spelling, held to the op table's dtypes where it has other habits."""
+    """A library with NumPy's functions; results are cast to the dtypes of the op table."""
 
     xp: ModuleType
     """The library."""
@@ -113,8 +123,8 @@ class ArrayEngine(Engine):
         specs = tuple(Spec(tuple(x.shape), x.dtype.name) for x in inputs)
         result = row.infer(specs, attrs).dtype
         if row.kind in ("UnaryOp", "BinaryOp"):
-            # These compute in their result's dtype, or, if that is only true or false, in what their
-            # inputs have in common. The libraries would choose otherwise, and refuse uint8 + -1.
+            # These compute in their result's dtype or, if that is bool, in the promoted dtype of their
+            # inputs. The libraries promote in another way, and refuse uint8 + -1.
             work = result
             if result == "bool":
                 two = len(specs) == 2 or "scalar" in attrs
@@ -131,7 +141,7 @@ class ArrayEngine(Engine):
         return value if value.dtype == dtype else value.astype(dtype)
 
     def _named(self, op: str) -> Callable[..., Any]:
-        """The function that computes an op; one that is no library's own gets the library to compute with."""
+        """The function that computes an op; gt's own functions get the library as their first argument."""
         function = super()._named(op)
         own = TABLE[op].functions.array.startswith(LIBRARIES)
         return function if own else functools.partial(function, self.xp)
@@ -139,7 +149,7 @@ class ArrayEngine(Engine):
 
 @functools.cache
 def attributes(op: str) -> frozenset[str]:
-    """The attributes an op may have: the parameters of our own function for it; a library's takes none.
+    """The attributes an op may have: the parameters of gt's function for it; none for a library's function.
 
     Clients are not trusted. Passed on unchecked, an attribute such as `where` or `out` would let a client
     read uninitialized memory of a worker.

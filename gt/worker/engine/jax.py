@@ -8,7 +8,7 @@ import numpy as np
 
 from gt.worker.engine.base import ArrayEngine
 
-# Without this JAX makes 32-bit numbers of 64-bit ones, silently.
+# Without this, JAX silently converts 64-bit numbers to 32 bits.
 jax.config.update("jax_enable_x64", True)
 # On a CPU JAX runs large computations on a thread of its own, and raises their errors when a result is
 # read: then an error could not name the op that failed, nor the user's line.

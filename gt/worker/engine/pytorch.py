@@ -1,22 +1,27 @@
 """The PyTorch engine: the default."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from gt.ops import Spec
-from gt.ops.aten import OWN, PREFIX
-from gt.ops.dtypes import ITEMSIZE
+from gt.ops.aten import PREFIX, TORCH_DTYPES
+from gt.transport.arrays import numpy_dtype
 from gt.worker.engine.base import Engine
 from gt.worker.engine.torch import aten
 
-_NAMES = {getattr(torch, name): name for name in ITEMSIZE}
+_NAMES = {getattr(torch, name): name for name in TORCH_DTYPES}
+_EXTENDED = frozenset(name for name in TORCH_DTYPES if name == "bfloat16" or name.startswith("float8"))
+"""The dtypes that NumPy has from an extension."""
+_STORED = {1: (torch.uint8, np.uint8), 2: (torch.uint16, np.uint16)}
+"""By size: the dtypes that such elements are passed between the libraries as."""
 
 
 class PyTorchEngine(Engine):
-    """Computes with PyTorch, on the GPU if there is one. Gradients are GT's own; PyTorch's are off."""
+    """Computes with PyTorch, on the GPU if there is one, without PyTorch's autograd."""
 
     name = "pytorch"
 
@@ -28,22 +33,44 @@ class PyTorchEngine(Engine):
             torch.set_default_device(self.device)
 
     def _named(self, op: str) -> Callable[..., Any]:
-        return aten.function(op) if op in OWN or op.startswith(PREFIX) else super()._named(op)
+        return aten.function(op) if aten.is_aten(op) else super()._named(op)
+
+    def bound(self, op: str, attrs: dict[str, Any] | None) -> Callable[..., Any]:
+        """The function of an op's inputs alone, for an op that is computed again and again."""
+        function: Any = self.functions[op]
+        if op.startswith(PREFIX):
+            return function.bound(attrs or {})
+        if not attrs or "scalar" not in attrs:
+            return partial(function, **attrs) if attrs else function
+        scalar = attrs["scalar"]
+        if attrs["reflected"]:
+            return lambda x: function(scalar, x)
+        return lambda x: function(x, scalar)
+
+    def infer(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Spec | tuple[Spec, ...]:
+        """The spec of an op's result, or of each of its results. Raises if that depends on the data."""
+        if not aten.is_aten(op):
+            return super().infer(op, inputs, attrs)
+        return self._specs(self.functions[op](*map(_meta, inputs), **attrs))
+
+    def _specs(self, value: Any) -> Spec | tuple[Spec, ...]:
+        return tuple(map(self.spec, value)) if isinstance(value, tuple) else self.spec(value)
 
     def put(self, array: np.ndarray) -> torch.Tensor:
         """An array as a value."""
-        if array.dtype.name == "bfloat16":
-            return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).to(self.device)
+        if array.dtype.name in _EXTENDED:
+            dtype, stored = getattr(torch, array.dtype.name), _STORED[array.dtype.itemsize][1]
+            return torch.from_numpy(array.view(stored)).view(dtype).to(self.device)
         return torch.from_numpy(array).to(self.device)
 
     def get(self, value: torch.Tensor) -> np.ndarray:
         """A value as an array."""
         value = value.cpu()
-        if value.dtype == torch.bfloat16:
-            import ml_dtypes
-
-            return value.contiguous().view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
-        return value.numpy()
+        name = _NAMES[value.dtype]
+        if name in _EXTENDED:
+            stored = _STORED[value.itemsize][0]
+            return value.contiguous().view(stored).numpy().view(numpy_dtype(name))
+        return value.resolve_conj().resolve_neg().numpy()
 
     def spec(self, value: torch.Tensor) -> Spec:
         """The shape and dtype of a value."""
@@ -69,3 +96,10 @@ class PyTorchEngine(Engine):
     def nbytes(self, value: torch.Tensor | tuple[torch.Tensor, ...]) -> int:
         """The size of a value in bytes."""
         return sum(one.nbytes for one in value) if isinstance(value, tuple) else value.nbytes
+
+
+def _meta(spec: Spec | tuple[Spec, ...]) -> Any:
+    """A value without data."""
+    if isinstance(spec, Spec):
+        return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")
+    return tuple(map(_meta, spec))

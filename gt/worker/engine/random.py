@@ -1,7 +1,7 @@
-"""Random numbers that depend on the seed and the element's index, and on nothing else.
+"""Random numbers that depend on the seed and the element's index only.
 
-So a program gives the same numbers on every engine, however its tensors are split, and a recorded
-stream replays exactly. The bits are those of splitmix64, a counter-based generator.
+So a program gets the same numbers on every engine, however its tensors are split, and a recorded stream
+replays exactly. The bits are those of splitmix64, a counter-based generator.
 """
 
 import math
@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+from gt.ops.dtypes import PRECISION
+
 # The narrowest type of NumPy's own that holds the numbers exactly.
 _HELD_AS = {"bfloat16": "float32"}
 
 
 def _mix(x: np.ndarray) -> np.ndarray:
-    """Scramble 64-bit numbers so that neighbours have nothing in common."""
+    """Scramble 64-bit numbers so that consecutive ones are uncorrelated."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -23,7 +24,7 @@ def _mix(x: np.ndarray) -> np.ndarray:
 
 def bits(seed: int, index: np.ndarray) -> np.ndarray:
     """64 random bits for each index."""
-    with np.errstate(over="ignore"):  # wrapping around is the point
+    with np.errstate(over="ignore"):  # overflow wraps around, as intended
         start = _mix(np.array([seed], np.uint64))
         return _mix(start + (index.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
 
@@ -32,9 +33,9 @@ Place = tuple[Sequence[int], Sequence[int]] | None
 """The offset of a part in the global tensor, and the global shape; None for the tensor itself."""
 
 
-def place(at: Sequence[int] | None, of: Sequence[int] | None) -> Place:
-    """The place of a part: its offset `at`, in a tensor `of` this global shape."""
-    return None if at is None or of is None else (at, of)
+def place(offset: Sequence[int] | None, global_shape: Sequence[int] | None) -> Place:
+    """The place of a part, from its offset and the global shape; None without them."""
+    return None if offset is None or global_shape is None else (offset, global_shape)
 
 
 def places(shape: Sequence[int], where: Place = None) -> np.ndarray:
@@ -49,7 +50,7 @@ def places(shape: Sequence[int], where: Place = None) -> np.ndarray:
 
 def uniform(shape: Sequence[int], dtype: str, seed: int, where: Place = None) -> np.ndarray:
     """Numbers in [0, 1): every value a multiple of the dtype's resolution, so that 1 never occurs."""
-    n = _FRACTION_BITS[dtype]
+    n = PRECISION[dtype]
     random = bits(seed, places(shape, where)) >> np.uint64(64 - n)
     return (random * 2.0**-n).astype(_HELD_AS.get(dtype, dtype)).reshape(shape)
 

@@ -1,1 +1,1 @@
-"""Memory limits of a worker: an op that would not fit fails, and the worker goes on."""
+"""Memory limits of a worker: an op that would not fit fails, and the worker continues."""

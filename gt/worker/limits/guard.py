@@ -1,9 +1,9 @@
 """The memory guard: keeps a worker without a --memory limit within its share of the machine's free memory.
 
-The operating system lets processes allocate more than there is, and ends one of them when they use it. The
-guard sets a resource limit instead, so that an op whose result is too large fails, and everything else
-continues. That costs an op nothing. Close to the limit, where many small tensors could leave no room for the
-worker's own needs, the memory of each op is checked.
+The operating system lets processes allocate more memory than there is, and kills one of them when it is used.
+The guard sets a resource limit instead, so that an op whose result is too large fails, and everything else
+continues. That has no cost per op. Close to the limit, where many small tensors could leave too little for
+the worker itself, the memory of each op is checked.
 """
 
 import contextlib
@@ -17,10 +17,10 @@ try:
 except ImportError:  # not on every system
     resource = None
 
-ASK_SECONDS = 1.0
-"""How often the machine's free memory is read."""
+LIMIT_SECONDS = 1.0
+"""How often the machine's free memory is read, and the limit is set."""
 
-POLL_SECONDS = 0.005
+MEMORY_POLL_SECONDS = 0.005
 """How often the worker's own memory is read."""
 
 RESERVE = (1 << 26, 1 << 29)
@@ -35,7 +35,7 @@ class Guard:
         """How many workers share the machine."""
         self.limit = 0
         """How many bytes this process may allocate; 0 if unknown."""
-        self._asked = self._polled = 0.0
+        self._limit_set = self._polled = 0.0
         self._found: Limit | None = None
         self._hardest = machine.UNLIMITED
         if resource is not None:
@@ -45,20 +45,20 @@ class Guard:
     def share_with(self, workers: int) -> None:
         """Set how many workers are on this machine."""
         self.workers = max(1, workers)
-        self._asked = 0.0
+        self._limit_set = 0.0
 
     def near(self) -> Limit | None:
         """The limit that each op must be checked against, if it is nearly reached; else None."""
         now = time.monotonic()
-        if now - self._polled > POLL_SECONDS:
+        if now - self._polled > MEMORY_POLL_SECONDS:
             self._polled = now
-            if now - self._asked > ASK_SECONDS:
-                self._asked = now
-                self._ask()
+            if now - self._limit_set > LIMIT_SECONDS:
+                self._limit_set = now
+                self._set_limit()
             self._found = self._poll()
         return self._found
 
-    def _ask(self) -> None:
+    def _set_limit(self) -> None:
         """Set the resource limit to an equal share of the machine's free memory."""
         machine.give_back()
         room, own = machine.available(), machine.own()

@@ -1,7 +1,7 @@
 """The memory of this machine, or of the control group that this process is in, in bytes.
 
-psutil answers for the machine and the process. It does not know the limits of control groups, which are a
-container's, nor the allocator's statistics: these are read from /sys/fs/cgroup and from glibc.
+psutil reports the memory of the machine and the process. It does not report the limits of control groups,
+which containers have, nor the allocator's statistics: these are read from /sys/fs/cgroup and from glibc.
 """
 
 import ctypes
@@ -12,14 +12,14 @@ from typing import Any
 
 import psutil
 
-GROUPS = Path("/sys/fs/cgroup")
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 TRIM_BYTES = 1 << 28
 """Freed memory is given back to the system if it is more than this."""
 MMAP_BYTES = 1 << 25
 """Larger allocations come from the system directly, and go back to it when freed."""
 
 UNLIMITED = 1 << 60
-"""A limit above this means that there is none."""
+"""A limit above this means no limit."""
 
 
 def total() -> int:
@@ -33,7 +33,8 @@ def available() -> int:
 
 
 def own() -> int:
-    """How much private memory this process has allocated; 0 where psutil does not know it (not on Linux)."""
+    """How much private memory this process has allocated; 0 where psutil does not support it (not on
+    Linux)."""
     return getattr(psutil.Process().memory_info(), "data", 0)
 
 
@@ -42,8 +43,8 @@ def in_use() -> int:
     library = _c_library()
     if library is None:
         return own()
-    found, asked = library.mallinfo2(), own()
-    return min(asked, asked - found.arena + found.uordblks)
+    info, allocated = library.mallinfo2(), own()
+    return min(allocated, allocated - info.arena + info.uordblks)
 
 
 def keep_memory() -> None:
@@ -99,9 +100,9 @@ def _folders() -> list[tuple[Path, str, str]]:
     for line in lines:
         _, controllers, path = line.split(":", 2)
         names = ("memory.max", "memory.current")
-        root = GROUPS
+        root = CONTROL_GROUPS
         if "memory" in controllers.split(","):
-            root, names = GROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            root, names = CONTROL_GROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
         elif controllers:
             continue
         place = root / path.lstrip("/")

@@ -9,18 +9,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gt.ops import TABLE, Spec
-from gt.ops.dtypes import ITEMSIZE
+from gt.ops.dtypes import SIZES
 
-REMEDY = "Free tensors, use more workers, or start it with a larger --memory"
+ADVICE = "Free tensors, use more workers, or start it with a larger --memory"
 """The advice at the end of errors."""
 
-SIGNS = ("can't allocate memory", "out of memory", "Out of memory", "RESOURCE_EXHAUSTED", "Cannot allocate")
+OUT_OF_MEMORY_TEXTS = (
+    "can't allocate memory",
+    "out of memory",
+    "Out of memory",
+    "RESOURCE_EXHAUSTED",
+    "Cannot allocate",
+)
 """Texts in the errors of libraries that do not raise MemoryError."""
 
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether an error means that memory was exhausted."""
-    return isinstance(error, MemoryError) or any(sign in str(error) for sign in SIGNS)
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in OUT_OF_MEMORY_TEXTS)
 
 
 def dtype_name(value: Any) -> str:
@@ -38,20 +44,22 @@ class Limit:
     def check(self, nbytes: int) -> None:
         """Raise MemoryError if this many more bytes would exceed the limit."""
         if self.used + nbytes > self.nbytes:
+            left, limit = _megabytes(max(0, self.nbytes - self.used)), _megabytes(self.nbytes)
             raise MemoryError(
-                f"the result takes {_megabytes(nbytes)}, and of its {_megabytes(self.nbytes)} the worker has "
-                f"{_megabytes(max(0, self.nbytes - self.used))} left. {REMEDY}"
+                f"the result takes {_megabytes(nbytes)}, but the worker has {left} of {limit} left. {ADVICE}"
             )
 
     def checked(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """An engine's `run` that raises MemoryError for results that would exceed the limit."""
 
         def limited(op: str, inputs: Sequence[Any], attrs: dict[str, Any] | None) -> Any:
-            row = TABLE.get(op)  # of an op by PyTorch's name, the size is not known before it has run
+            row = TABLE.get(
+                op
+            )  # None for an op by PyTorch's name, whose result's size is unknown before it has run
             if row is not None and not row.view:  # a view takes no memory of its own
                 specs = tuple(Spec(tuple(x.shape), dtype_name(x)) for x in inputs)
                 out = row.infer(specs, attrs or {})
-                self.check(math.prod(out.shape) * ITEMSIZE[out.dtype])
+                self.check(math.prod(out.shape) * SIZES[out.dtype])
             return run(op, inputs, attrs)
 
         return limited
@@ -92,11 +100,11 @@ class Values(dict[int, Any]):
 
 def explain(error: Exception) -> str:
     """The text of an out-of-memory error, without a library's own details."""
-    if isinstance(error, MemoryError) and REMEDY in str(error):
+    if isinstance(error, MemoryError) and ADVICE in str(error):
         return f"MemoryError: {error}"
     wanted = re.search(r"tried to allocate ([0-9]+) bytes", str(error))
     what = f" for {_megabytes(int(wanted[1]))} more" if wanted else f" ({error})" if str(error) else ""
-    return f"MemoryError: the worker has not enough memory{what}. {REMEDY}"
+    return f"MemoryError: the worker does not have enough memory{what}. {ADVICE}"
 
 
 def _megabytes(nbytes: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gt.dispatcher import Dispatcher
-from gt.dispatcher.instruction_stream import KEPT
+from gt.dispatcher.instruction_stream import MAX_KEPT_LINES
 from gt.dispatcher.session import Session
 from gt.dispatcher.sharding.placed_repeats import PlacedRepeats
 from gt.dispatcher.sharding.placing import place
@@ -19,13 +19,12 @@ from gt.stream.instructions import Exchange, GetData, Op, ShardOp, Site, Upload
 from gt.stream.layouts import Placement, even
 from gt.stream.repeats import flat, weight
 from tests.gt.helpers.spread import AnyLayout
-from tests.gt.test_sharded_programs import servers as servers
 
 encoded = msgspec.msgpack.Encoder().encode
 FRESH = 1 << 62
 
 
-class Nobody:
+class NoClient:
     """A client that only remembers what it was refused."""
 
     def __init__(self) -> None:
@@ -56,7 +55,7 @@ class Quiet:
         self.dispatcher.done(sequence, 1e-6 * chunk.weight, [], [])
 
     def forget(self, client: str) -> None: ...
-    def meet(self, epoch: int, members: Any) -> None: ...
+    def update_members(self, epoch: int, members: Any) -> None: ...
     def ask_specs(self, client: str) -> None: ...
 
 
@@ -91,7 +90,7 @@ class Spread:
         self.links: dict[str, Quiet] = {}
         for _ in range(workers):
             self.add_worker()
-        self.link = Nobody()
+        self.link = NoClient()
         self.name = self.dispatcher.connect(self.link)
         self.session = self.dispatcher.sessions[self.name]
         self.sequence = 0
@@ -117,7 +116,7 @@ class Spread:
 
 
 class Carried:
-    """What workers have after what they were sent: each tensor as the whole expression that made it."""
+    """The tensors of workers after the instructions they were sent, each as the expression that made it."""
 
     def __init__(self, spread: Spread) -> None:
         self.values: dict[str, dict[int, Any]] = {name: {} for name in spread.links}
@@ -125,7 +124,7 @@ class Carried:
         self._queues = {name: deque(flat(link.sent)) for name, link in spread.links.items()}
         while any(self._queues.values()):
             moved = [self._advance(name) for name in self._queues]
-            assert any(moved), "nobody can go on: exchanges come in another order"
+            assert any(moved), "no worker can go on: exchanges come in another order"
 
     def _advance(self, name: str) -> bool:
         queue, moved = self._queues[name], False
@@ -171,26 +170,28 @@ class Carried:
         self.made[name][hash(what)] += 1
 
 
-def lying(spread: Spread, carried: Carried) -> dict[int, Any]:
-    """How all tensors of a client lie, and what workers have of them, whatever numbers were made up."""
+def placed_tensors(spread: Spread, carried: Carried) -> dict[int, Any]:
+    """The placements of a client's tensors, and their parts on workers, without ids."""
 
-    def told(handle: TensorHandle) -> Any:
+    def placements(handle: TensorHandle) -> Any:
         origin = handle.origin and (handle.origin.op, repr(handle.origin.attrs), handle.origin.site)
         versions = [
             (str(placement), [carried.values[name][number] for name in placement.workers])
             for placement, number in handle.versions.items()
         ]
-        facts = {what: told(spread.sharding.tensor_sharded[fact]) for what, fact in handle.facts.items()}
+        facts = {
+            what: placements(spread.sharding.tensor_sharded[fact]) for what, fact in handle.facts.items()
+        }
         key, handle.key = handle.key, -1
         assert key in (-1, spread.sharding.plans.key_of(handle))
         return handle.spec, str(handle.home), versions, origin, facts, handle.loads
 
     there = spread.sharding.tensor_sharded
-    return {tensor: told(handle) for tensor, handle in there.items() if tensor < FRESH}
+    return {tensor: placements(handle) for tensor, handle in there.items() if tensor < FRESH}
 
 
 def layout_lines(spread: Spread) -> list[str]:
-    """What the tape says of layouts, without made-up numbers."""
+    """The layout events of the tape, without the ids that the dispatcher gave out."""
     lines = [one.details for one in spread.dispatcher.stream.recent if one.event == "LAYOUT"]
     return [" ".join(word for word in line.split() if len(word) < 28) for line in lines]
 
@@ -204,7 +205,7 @@ def assert_same(batches: Sequence[Any], workers: int, policy: Callable[[], Any] 
     assert spread.link.refusals == plain.link.refusals == []
     had, has = Carried(plain), Carried(spread)
     assert has.made == had.made
-    assert lying(spread, has) == lying(plain, had)
+    assert placed_tensors(spread, has) == placed_tensors(plain, had)
     counts = [{name: Counter(values.values()) for name, values in one.values.items()} for one in (has, had)]
     assert counts[0] == counts[1], "what is not needed is freed"
     assert spread.sharding.get_stats() == plain.sharding.get_stats()
@@ -215,7 +216,7 @@ def assert_same(batches: Sequence[Any], workers: int, policy: Callable[[], Any] 
     kept = min(len(ours), len(theirs))  # the tape keeps so many lines, of which marks of hot paths are some
     assert ours[len(ours) - kept :] == theirs[len(theirs) - kept :]
     assert bool(ours) == bool(theirs)
-    assert len(ours) == len(theirs) or len(spread.dispatcher.stream.recent) == KEPT
+    assert len(ours) == len(theirs) or len(spread.dispatcher.stream.recent) == MAX_KEPT_LINES
     for name in spread.links:
         assert weight(spread.links[name].sent) == weight(plain.links[name].sent)
     return spread

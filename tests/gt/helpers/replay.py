@@ -67,7 +67,7 @@ class Counting(GradientPlans):
 
 
 def run(program: Callable[[], Any], plans: GradientPlans) -> tuple[list[Any], set[int], Any]:
-    """What a program issued, what was freed in the end, and its result."""
+    """The instructions that a program issued, the tensors that were freed, and its result."""
     with using(plans) as seen:
         gt.manual_seed(3)
         result = program()

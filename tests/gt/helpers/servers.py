@@ -12,8 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 from gt.client import Client
 from gt.client.connection import RemoteConnection
+from tests.programs import TIMEOUT
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,22 +27,22 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def eventually(done: Callable[[], Any], seconds: float = 20, what: str = "") -> Any:
-    """What `done` gives, once it gives something true."""
-    deadline = time.monotonic() + seconds
+def eventually(done: Callable[[], Any], what: str = "") -> Any:
+    """Call `done` until it returns a true value, and return that."""
+    deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         result = done()
         if result:
             return result
         time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s: {what or done}")
+    raise AssertionError(f"not within {TIMEOUT:.0f} s: {what or done}")
 
 
 class Process:
     """`python ARGUMENTS`, its output kept."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
-        # A file, not a pipe: a pipe that nobody reads fills up, and stops who writes to it.
+        # A file, not a pipe: a pipe that is not read fills up, and blocks the process that writes to it.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in stop()
         clean = {k: v for k, v in os.environ.items() if not k.startswith("GT_")}
         self.popen = subprocess.Popen(
@@ -60,14 +64,19 @@ class Process:
         self.output = os.pread(self._file.fileno(), size, 0).decode()
         return self.output
 
-    def says(self, text: str, seconds: float = 30) -> str:
+    def says(self, text: str) -> str:
         """Wait until it has printed this."""
-        eventually(lambda: text in self.read(), seconds, f"{text!r} in {self.output!r}")
+        eventually(lambda: text in self.read() or self._ended_without(text), repr(text))
         return self.output
 
-    def ends(self, seconds: float = 20) -> int:
+    def _ended_without(self, text: str) -> bool:
+        if self.popen.poll() is not None and text not in self.read():
+            raise AssertionError(f"it ended without saying {text!r}: {self.output!r}")
+        return False
+
+    def ends(self) -> int:
         """Wait for its end; the result is its exit code."""
-        code = self.popen.wait(seconds)
+        code = self.popen.wait(TIMEOUT)
         self.read()
         return code
 
@@ -86,7 +95,7 @@ class Process:
         if self.popen.poll() is None:
             self.popen.terminate()
             try:
-                self.popen.wait(5)
+                self.popen.wait(5)  # one that is stopped hears nothing
             except subprocess.TimeoutExpired:
                 self.kill()
         self._file.close()
@@ -140,7 +149,7 @@ def cluster(workers: int = 1, engine: str = "numpy") -> Iterator[Cluster]:
 
 def connect(running: Cluster) -> Client:
     """Another client of a server."""
-    return Client(RemoteConnection(running.address, timeout=20))
+    return Client(RemoteConnection(running.address, timeout=TIMEOUT))
 
 
 def is_alive(pid: int) -> bool:
@@ -154,3 +163,24 @@ def is_alive(pid: int) -> bool:
 def resident_bytes(pid: int) -> int:
     """How much memory a process has."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture
+def empty() -> Iterator[Cluster]:
+    """A place for a server, and nothing running yet."""
+    running = Cluster()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def running(empty: Cluster) -> Cluster:
+    """A server and a worker."""
+    empty.start_server()
+    empty.start_worker()
+    return empty
+
+
+def works(client: Client) -> bool:
+    """Whether a server executes a client's instructions."""
+    return client.fetch(client.create(np.ones(2))).tolist() == [1, 1]

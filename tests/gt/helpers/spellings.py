@@ -113,7 +113,7 @@ class Call(NamedTuple):
     kwargs: dict[str, Any]
 
     def on(self, library: Any) -> Any:
-        """What it gives with a library."""
+        """The result of the call with a library."""
         args = [_given(one, library) for one in self.args]
         kwargs = {name: _given(one, library, name) for name, one in self.kwargs.items()}
         if self.method:

@@ -1,4 +1,4 @@
-"""Tensors spread over workers at random: for tests that the way a tensor lies changes nothing but speed."""
+"""Tensors spread over workers at random: for tests that a layout changes nothing but speed."""
 
 import contextlib
 import random

@@ -95,7 +95,7 @@ BAD_STATS = {
     "NumpyStats": {"count": 3, "mean": 0.5, "each": [0, 1, 2], 7: [True]},
     "RaisingStats": "LookupError: nothing counted yet",
     "ObjectStats": "is a object; statistics are numbers",
-    "ListStats": "a dictionary is expected, and this is [1, 2]",
+    "ListStats": "expected a dictionary, but got [1, 2]",
     "CyclicStats": "RecursionError",
     "HugeStats": "the limit is",
     "SurrogateStats": "UnicodeEncodeError",

@@ -58,7 +58,7 @@ class ThreadWorker:
         """Have everything of a client dropped."""
         self._queue.put(client)
 
-    def meet(self, epoch: int, members: dict[str, Member]) -> None:
+    def update_members(self, epoch: int, members: dict[str, Member]) -> None:
         """Tell it who the workers are from now on."""
         self._news.put((epoch, members))
 
@@ -81,16 +81,16 @@ class ThreadWorker:
         """While waiting for another worker: is there any use in that?"""
         if self._stopped:
             raise WorkerError(f"{self.name} was stopped")
-        self._take_in_news()
+        self._apply_news()
 
-    def _take_in_news(self) -> None:
+    def _apply_news(self) -> None:
         while not self._news.empty():
             assert self.worker.peers is not None
-            self.worker.peers.meet(*self._news.get())
+            self.worker.peers.update_members(*self._news.get())
 
     def _run(self) -> None:
         while (work := self._queue.get()) is not None:
-            self._take_in_news()
+            self._apply_news()
             if isinstance(work, str):
                 self.worker.forget(work)
             elif callable(work):
@@ -105,7 +105,7 @@ class ThreadWorker:
         try:
             outcome = self.worker.execute(name, chunk.instructions)
         except Exception as error:  # noqa: BLE001 - one client's work must not end everybody's worker
-            why = f"{self.name} could not carry this out: {type(error).__name__}: {error}"
+            why = f"{self.name} could not execute this: {type(error).__name__}: {error}"
             outcome = self.worker.abort(name, chunk.instructions, why)
         failed, data, seconds, marks, injected = outcome
         self._server.tell(
@@ -159,7 +159,7 @@ class ThreadServer:
             return result
 
     def close(self) -> None:
-        """End all workers. Whoever leaves first ends them for all."""
+        """End all workers. The first client that leaves ends them for all."""
         if self.context.closed:
             return
         for link in self.links:
@@ -203,7 +203,7 @@ class ThreadConnection(LocalConnection):
         return self._threads.tell(lambda dispatcher: dispatcher.get_stats(self.name))
 
     def get_layouts(self, tensor: int) -> Layouts:
-        """Where a tensor lies."""
+        """A tensor's layout."""
         with self._threads.changed:
             while self._threads.dispatcher.layouts(self.name, tensor) is None:
                 self._threads.changed.wait(1)
@@ -215,10 +215,10 @@ class ThreadConnection(LocalConnection):
             return super().get_tape(start, own)
 
     def sends_repeats(self, detector: HotPathDetector) -> None:
-        """Workers look again: each may get a part of what is sent."""
+        """Workers check for messages again: each may get a part of what is sent."""
 
-    def last(self) -> None:
-        """What is sent from now on is the last."""
+    def before_close(self) -> None:
+        """Note that no reads follow."""
 
     def close(self) -> None:
         """Leave, and end the workers; with a log, once they have carried out what is queued."""

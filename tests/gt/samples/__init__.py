@@ -29,12 +29,18 @@ SAMPLES: list[Sample] = [sample for group in GROUPS for sample in group.SAMPLES]
 """Ops over tensors. Ops that make a tensor out of nothing, and casts, have tests of their own."""
 
 
-def on_every_system(samples: list[Sample]) -> list[Any]:
+def on_every_system(samples: list[Sample], on_jax: int = 6) -> list[Any]:
     """Parameters (client, sample): every sample on every engine, and one of each op over real processes.
 
     What an op computes depends on the engine; that its attributes survive the journey, on the op alone.
+    JAX takes longer to compile a sample than all else takes, and shares its functions with NumPy: one of each
+    op and every `on_jax`-th of the others run always, the rest in `make test-all`.
     """
     once = {sample.op: sample for sample in reversed(samples)}
-    chosen = [(engine, sample) for engine in ("pytorch", "numpy", "jax") for sample in samples]
+    chosen = [(engine, sample) for engine in ("pytorch", "numpy") for sample in samples]
     chosen += [("processes", sample) for sample in once.values()]
-    return [pytest.param(system, sample, id=f"{system}-{sample}") for system, sample in chosen]
+    found = [pytest.param(system, sample, id=f"{system}-{sample}") for system, sample in chosen]
+    for n, sample in enumerate(samples):
+        marks = () if sample is once[sample.op] or n % on_jax == 0 else pytest.mark.thorough
+        found.append(pytest.param("jax", sample, id=f"jax-{sample}", marks=marks))
+    return found

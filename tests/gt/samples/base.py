@@ -70,7 +70,7 @@ def from_torch(tensor: torch.Tensor) -> np.ndarray:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """What GT calls one of PyTorch's dtypes."""
+    """GT's name of one of PyTorch's dtypes."""
     return str(dtype).removeprefix("torch.")
 
 

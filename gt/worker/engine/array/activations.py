@@ -48,6 +48,6 @@ def softmax(xp: Any, x: Any, dim: int) -> Any:
 def log_softmax(xp: Any, x: Any, dim: int) -> Any:
     if not x.size:
         return x
-    rows = xp.atleast_1d(x)  # a number has a dimension 0 by PyTorch's leave
+    rows = xp.atleast_1d(x)  # PyTorch accepts dimension 0 of a tensor without dimensions
     shifted = rows - xp.max(rows, axis=dim, keepdims=True)
     return (shifted - xp.log(xp.sum(xp.exp(shifted), axis=dim, keepdims=True))).reshape(x.shape)

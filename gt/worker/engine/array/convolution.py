@@ -1,7 +1,7 @@
 """Convolution and pooling that NumPy and JAX share.
 
-All of it is two functions: `_windows` lists, for each place in a window, what every window sees there; and
-`_put_back` adds such lists up again into an image.
+Based on two functions: `_windows` returns, for each position in a window, that element of every window
+(im2col); `_put_back` adds such elements up into an image again (col2im).
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def _windows(
 def _put_back(
     xp: Any, parts: Any, shape: Sequence[int], kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
 ) -> Any:
-    """The reverse: each element gets the sum of the parts that were seen there."""
+    """The reverse: each element of the image is the sum of its copies in windows."""
     height, width = (n + 2 * p for n, p in zip(shape[2:], padding, strict=True))
     result = xp.zeros((*shape[:2], height, width), parts.dtype)
     for part, key in zip(parts, _places(kernel, parts.shape[-2:], stride, dilation), strict=True):
@@ -113,7 +113,7 @@ def max_pool2d(xp: Any, x: Any, kernel: Pair, stride: Pair, padding: Pair, dilat
 
 
 def max_pool2d_indices(xp: Any, x: Any, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Any:
-    """Where in its image (its rows one after the other) the largest element of each window is."""
+    """The flat index in its image of the largest element of each window."""
     place = _windows(xp, x, kernel, stride, padding, dilation, _lowest(xp, x)).argmax(0)
     top = xp.arange(place.shape[-2])[:, None] * stride[0] - padding[0]
     left = xp.arange(place.shape[-1]) * stride[1] - padding[1]

@@ -1,6 +1,6 @@
 """Creation ops that NumPy and JAX share.
 
-A part of a tensor is told the place it begins `at`, and the shape that it is a part `of`.
+For a part of a tensor, `offset` is its start in the tensor, and `global_shape` the shape of that.
 """
 
 from collections.abc import Sequence
@@ -13,33 +13,49 @@ Part = Sequence[int] | None
 
 
 def full(xp: Any, shape: Sequence[int], value: float, dtype: str) -> Any:
-    return xp.full(tuple(shape), xp.asarray(value).astype(_held(dtype)))
+    return xp.full(tuple(shape), xp.asarray(value).astype(_numpy_dtype(dtype)))
 
 
 def arange(
-    xp: Any, shape: Sequence[int], start: float, step: float, dtype: str, at: Part = None, of: Part = None
+    xp: Any,
+    shape: Sequence[int],
+    start: float,
+    step: float,
+    dtype: str,
+    offset: Part = None,
+    global_shape: Part = None,
 ) -> Any:
     integral = isinstance(start, int) and isinstance(step, int)
     index = xp.arange(shape[0], dtype="int64" if integral else "float64")
-    return start + step * (index + at[0] if at else index)
+    return start + step * (index + offset[0] if offset else index)
 
 
 def linspace(
-    xp: Any, shape: Sequence[int], start: float, end: float, dtype: str, at: Part = None, of: Part = None
+    xp: Any,
+    shape: Sequence[int],
+    start: float,
+    end: float,
+    dtype: str,
+    offset: Part = None,
+    global_shape: Part = None,
 ) -> Any:
-    return _cut(xp.linspace(start, end, (of or shape)[0]), shape, at)
+    return _cut(xp.linspace(start, end, (global_shape or shape)[0]), shape, offset)
 
 
-def eye(xp: Any, shape: Sequence[int], dtype: str, at: Part = None, of: Part = None) -> Any:
-    return _cut(xp.eye(*(of or shape)), shape, at)
+def eye(xp: Any, shape: Sequence[int], dtype: str, offset: Part = None, global_shape: Part = None) -> Any:
+    return _cut(xp.eye(*(global_shape or shape)), shape, offset)
 
 
-def rand(xp: Any, shape: Sequence[int], dtype: str, seed: int, at: Part = None, of: Part = None) -> Any:
-    return xp.asarray(random.uniform(shape, dtype, seed, place(at, of)))
+def rand(
+    xp: Any, shape: Sequence[int], dtype: str, seed: int, offset: Part = None, global_shape: Part = None
+) -> Any:
+    return xp.asarray(random.uniform(shape, dtype, seed, place(offset, global_shape)))
 
 
-def randn(xp: Any, shape: Sequence[int], dtype: str, seed: int, at: Part = None, of: Part = None) -> Any:
-    return xp.asarray(random.normal(shape, dtype, seed, place(at, of)))
+def randn(
+    xp: Any, shape: Sequence[int], dtype: str, seed: int, offset: Part = None, global_shape: Part = None
+) -> Any:
+    return xp.asarray(random.normal(shape, dtype, seed, place(offset, global_shape)))
 
 
 def randint(
@@ -49,27 +65,35 @@ def randint(
     high: int,
     dtype: str,
     seed: int,
-    at: Part = None,
-    of: Part = None,
+    offset: Part = None,
+    global_shape: Part = None,
 ) -> Any:
-    return xp.asarray(random.integers(shape, low, high, seed, place(at, of)))
+    return xp.asarray(random.integers(shape, low, high, seed, place(offset, global_shape)))
 
 
-def randperm(xp: Any, shape: Sequence[int], dtype: str, seed: int, at: Part = None, of: Part = None) -> Any:
-    return _cut(xp.asarray(random.permutation((of or shape)[0], seed)), shape, at)
+def randperm(
+    xp: Any, shape: Sequence[int], dtype: str, seed: int, offset: Part = None, global_shape: Part = None
+) -> Any:
+    return _cut(xp.asarray(random.permutation((global_shape or shape)[0], seed)), shape, offset)
 
 
 def bernoulli(
-    xp: Any, shape: Sequence[int], p: float, dtype: str, seed: int, at: Part = None, of: Part = None
+    xp: Any,
+    shape: Sequence[int],
+    p: float,
+    dtype: str,
+    seed: int,
+    offset: Part = None,
+    global_shape: Part = None,
 ) -> Any:
-    return xp.asarray(random.chances(shape, p, seed, place(at, of)))
+    return xp.asarray(random.chances(shape, p, seed, place(offset, global_shape)))
 
 
-def _cut(whole: Any, shape: Sequence[int], at: Part) -> Any:
-    if at is None:
+def _cut(whole: Any, shape: Sequence[int], offset: Part) -> Any:
+    if offset is None:
         return whole
-    return whole[tuple(slice(a, a + n) for a, n in zip(at, shape, strict=True))]
+    return whole[tuple(slice(a, a + n) for a, n in zip(offset, shape, strict=True))]
 
 
-def _held(dtype: str) -> str:
+def _numpy_dtype(dtype: str) -> str:
     return "float32" if dtype == "bfloat16" else dtype  # NumPy itself has no bfloat16

@@ -16,7 +16,7 @@ def rsqrt(xp: Any, x: Any) -> Any:
 
 def erf(xp: Any, x: Any) -> Any:
     if xp is numpy:
-        # NumPy has no erf. The standard library's is exact, and slow: this is the reference engine.
+        # NumPy has no erf. The standard library's is exact and slow, which is fine for the reference engine.
         return numpy.vectorize(math.erf, otypes=[x.dtype])(x)
     from jax.scipy.special import erf
 
@@ -30,5 +30,5 @@ def clamp(xp: Any, x: Any, min: float | None, max: float | None) -> Any:
 
 
 def cast(xp: Any, x: Any, dtype: str) -> Any:
-    # The engine rounds every result to the dtype that the op table says: that is the whole cast.
+    # The engine casts every result to the dtype of the op table.
     return x

@@ -21,7 +21,7 @@ def _by_arrays(x_shape: Sequence[int], dims: Sequence[int], picks: Sequence[Any]
 
 
 def _in_range(pick: Any, dim: int, size: int, low: int = 0) -> Any:
-    """The same numbers, unless one is out of range: JAX would pass over that in silence."""
+    """The same indices. Raises IndexError if one is out of range, which JAX would ignore."""
     if pick.size:
         for number in (int(pick.min()), int(pick.max())):
             if not low <= number < size:

@@ -72,7 +72,7 @@ def cross_entropy_grad(
     index, kept, _, total = _rows(xp, target, weight, ignore_index, x.dtype)
     truth = _one_hot(xp, index, x.shape[dim], dim) * (1 - label_smoothing) + label_smoothing / x.shape[dim]
     truth = truth * _along(weight, x, dim)
-    # Where all rows are ignored the loss is not a number, and yet the gradient is 0.
+    # If all rows are ignored, the loss is NaN, but the gradient is 0.
     share = xp.where(kept, g / total, 0) if reduction == "mean" else g * kept
     slope = xp.exp(_log_softmax(xp, x, dim)) * truth.sum(dim, keepdims=True) - truth
     return slope * xp.expand_dims(share, dim)

@@ -26,6 +26,6 @@ def layer_norm_grad(
     centered, scale = _centered(xp, x, axes, eps)
     normal = centered * scale
     g = g if weight is None else g * weight
-    # Moving all elements alike, or away from their mean alike, changes nothing: take that part out.
-    shift, stretch = g.mean(axes, keepdims=True), (g * normal).mean(axes, keepdims=True)
-    return scale * (g - shift - normal * stretch)
+    # The output does not depend on the mean and the scale of x, so the gradient has no component along them.
+    shift, scaling = g.mean(axes, keepdims=True), (g * normal).mean(axes, keepdims=True)
+    return scale * (g - shift - normal * scaling)

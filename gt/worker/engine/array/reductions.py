@@ -19,7 +19,7 @@ def sum(xp: Any, x: Any, dim: Dims, keepdim: bool) -> Any:
 def mean(xp: Any, x: Any, dim: Dims, keepdim: bool) -> Any:
     if x.size:
         return xp.mean(x, axis=axes(dim), keepdims=keepdim)
-    return xp.sum(x, axis=axes(dim), keepdims=keepdim) * xp.nan  # np.mean says so too, but with a warning
+    return xp.sum(x, axis=axes(dim), keepdims=keepdim) * xp.nan  # NaN, as from np.mean, which also warns
 
 
 def prod(xp: Any, x: Any, dim: int | None, keepdim: bool) -> Any:
@@ -43,7 +43,7 @@ def argmin(xp: Any, x: Any, dim: int | None, keepdim: bool) -> Any:
 
 
 def var(xp: Any, x: Any, dim: Dims, keepdim: bool, correction: float) -> Any:
-    # Not np.var, which warns where there is nothing to divide by. There the answer is NaN or infinity.
+    # Not np.var, which warns when the divisor is 0; the result is then NaN or infinity.
     axis = axes(dim)
     count = product(n for d, n in enumerate(x.shape) if axis is None or d in axis)
     squares = xp.square(x - mean(xp, x, dim, True))
@@ -83,7 +83,7 @@ def any(xp: Any, x: Any, dim: Dims, keepdim: bool) -> Any:
 
 
 def cumsum(xp: Any, x: Any, dim: int, reverse: bool) -> Any:
-    rows = xp.atleast_1d(x)  # a number has a dimension 0 by PyTorch's leave
+    rows = xp.atleast_1d(x)  # PyTorch accepts dimension 0 of a tensor without dimensions
     total = xp.flip(xp.cumsum(xp.flip(rows, dim), dim), dim) if reverse else xp.cumsum(rows, dim)
     return total.reshape(x.shape)
 

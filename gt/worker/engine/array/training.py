@@ -8,9 +8,14 @@ from gt.worker.engine.random import place, uniform
 
 
 def dropout(
-    xp: Any, x: Any, p: float, seed: int, at: Sequence[int] | None = None, of: Sequence[int] | None = None
+    xp: Any,
+    x: Any,
+    p: float,
+    seed: int,
+    offset: Sequence[int] | None = None,
+    global_shape: Sequence[int] | None = None,
 ) -> Any:
-    keep = xp.asarray(uniform(x.shape, "float32", seed, place(at, of)) >= p)
+    keep = xp.asarray(uniform(x.shape, "float32", seed, place(offset, global_shape)) >= p)
     return x * keep * (1 / (1 - p) if p < 1 else 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Losses in PyTorch's words. Gradients are written out: PyTorch's own tape is off on a worker."""
+"""Losses for PyTorch. Gradients are written out, because workers do not use PyTorch's autograd."""
 
 import torch
 from torch import Tensor
@@ -67,13 +67,13 @@ def nll_loss_grad(
 def _share(
     g: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
-    """Which class each row has, and how much of the gradient it gets: nothing where it is ignored."""
+    """The class of each row, and its share of the gradient: 0 if the row is ignored."""
     kept = target != ignore_index
     index = torch.where(kept, target, 0).long()
     if reduction != "mean":
         return index, g * kept
     total = kept.sum() if weight is None else (weight[index] * kept).sum()
-    # Where all rows are ignored the loss is not a number, and yet the gradient is 0.
+    # If all rows are ignored, the loss is NaN, but the gradient is 0.
     return index, torch.where(kept, g / total, 0)
 
 

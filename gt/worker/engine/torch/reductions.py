@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 Dims = Any
-"""Several dimensions, or None for all. PyTorch takes both, but its annotations do not always say so."""
+"""Several dimensions, or None for all. PyTorch takes both, but its annotations do not always allow it."""
 
 
 def prod(x: torch.Tensor, dim: int | None, keepdim: bool) -> torch.Tensor:

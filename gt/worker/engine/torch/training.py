@@ -1,4 +1,4 @@
-"""Dropout and optimizer updates in PyTorch's words."""
+"""Dropout and optimizer updates for PyTorch."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -7,36 +7,41 @@ import torch
 from torch import Tensor
 
 from gt.worker.engine.random import place, uniform
+from gt.worker.engine.torch.numbers import in_float32, like
 
 F = TypeVar("F", bound=Callable[..., Tensor])
 
 
 def dropout(
-    x: Tensor, p: float, seed: int, at: Sequence[int] | None = None, of: Sequence[int] | None = None
+    x: Tensor,
+    p: float,
+    seed: int,
+    offset: Sequence[int] | None = None,
+    global_shape: Sequence[int] | None = None,
 ) -> Tensor:
-    return _dropped(x, p, _keep(tuple(x.shape), p, seed, at, of).to(x.device))
+    return _dropped(x, p, _keep(tuple(x.shape), p, seed, offset, global_shape).to(x.device))
 
 
 def _keep(
     shape: tuple[int, ...],
     p: float,
     seed: int,
-    at: Sequence[int] | None = None,
-    of: Sequence[int] | None = None,
+    offset: Sequence[int] | None = None,
+    global_shape: Sequence[int] | None = None,
 ) -> Tensor:
-    return torch.as_tensor(uniform(shape, "float32", seed, place(at, of)) >= p)
+    return torch.as_tensor(uniform(shape, "float32", seed, place(offset, global_shape)) >= p)
 
 
 def _dropped(x: Tensor, p: float, drawn: Tensor) -> Tensor:
     return x * drawn * (1 / (1 - p) if p < 1 else 0.0)
 
 
-# In a compiled sequence, random numbers are drawn before, and numbers that change are tensors.
+# For a compiled sequence, random numbers are drawn before the call, and run-time numbers are tensors.
 dropout.draw, dropout.given = _keep, _dropped  # type: ignore[attr-defined]
 
 
 def run_time(*names: str) -> Callable[[F], F]:
-    """These numbers may be tensors: then they are given anew each time a compiled sequence runs."""
+    """Declare parameters that may be tensors: the run-time numbers of a compiled sequence."""
 
     def mark(function: F) -> F:
         function.run_time = names  # type: ignore[attr-defined]
@@ -48,20 +53,25 @@ def run_time(*names: str) -> Callable[[F], F]:
 @run_time("x_scale", "y_scale")
 def weighted_sum(x: Tensor, y: Tensor, x_scale: float | Tensor, y_scale: float | Tensor) -> Tensor:
     if isinstance(x_scale, Tensor) or isinstance(y_scale, Tensor):
-        return x * _as(x_scale, x) + y * _as(y_scale, x)
+        return _weighted_sum(x, y, x_scale=x_scale, y_scale=y_scale)
     return torch.add(x if x_scale == 1 else x * x_scale, y, alpha=y_scale)
 
 
-def _as(number: float | Tensor, x: Tensor) -> float | Tensor:
-    return number.to(x.dtype) if isinstance(number, Tensor) else number
+@in_float32
+def _weighted_sum(x: Tensor, y: Tensor, x_scale: float | Tensor, y_scale: float | Tensor) -> Tensor:
+    return x * like(x_scale, x) + y * like(y_scale, x)
 
 
 @run_time("decay")
 def average_of_squares(average: Tensor, gradient: Tensor, decay: float | Tensor) -> Tensor:
     if isinstance(decay, Tensor):
-        decay = decay.to(average.dtype)
-        return average * decay + gradient * gradient * (1 - decay)
+        return _average_of_squares(average, gradient, decay=decay)
     return (average * decay).addcmul_(gradient, gradient, value=1 - decay)
+
+
+@in_float32
+def _average_of_squares(average: Tensor, gradient: Tensor, decay: Tensor) -> Tensor:
+    return average * like(decay, average) + gradient * gradient * like(1 - decay, average)
 
 
 @run_time("rate", "shrink", "correction", "eps")
@@ -75,10 +85,17 @@ def adaptive_step(
     eps: float | Tensor,
 ) -> Tensor:
     if isinstance(rate, Tensor):
-        rate, shrink, correction, eps = (_as(number, x) for number in (rate, shrink, correction, eps))
-        return x * shrink - rate * direction / (squares.sqrt() / correction + eps)
+        return _adaptive_step(x, direction, squares, rate=rate, shrink=shrink, correction=correction, eps=eps)
     size = squares.sqrt().div_(correction).add_(eps)
     return torch.addcdiv(x if shrink == 1 else x * shrink, direction, size, value=-rate)
+
+
+@in_float32
+def _adaptive_step(x: Tensor, direction: Tensor, squares: Tensor, **numbers: Tensor) -> Tensor:
+    rate, shrink, correction, eps = (
+        like(numbers[name], x) for name in ("rate", "shrink", "correction", "eps")
+    )
+    return x * shrink - rate * direction / (squares.sqrt() / correction + eps)
 
 
 def total_norm(*xs: Tensor, order: float) -> Tensor:

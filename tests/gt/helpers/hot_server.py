@@ -1,0 +1,46 @@
+"""A server in the test's process that compiles what it can as soon as it can: the fixture `hot`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gt.client import Client, session
+from gt.server.embedded import LocalConnection, LocalServer
+from gt.worker.compile import hotpaths
+from tests.programs import TIMEOUT
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled once for all tests of a process."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def hot(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[LocalServer]:
+    """The server, which the test's tensors are on."""
+    monkeypatch.setenv("GT_AUTO_COMPILE", "1")
+    monkeypatch.setenv("GT_COMPILE_AFTER", "0")
+    monkeypatch.setenv("GT_CACHE_DIR", str(cache))
+    # Compiled code is kept even if it seems slower: on a busy machine, that says nothing.
+    monkeypatch.setattr(hotpaths, "_TRIAL_CALLS", 0)
+    server = LocalServer()
+    client = Client(LocalConnection(server))
+    monkeypatch.setattr(session, "_current", client)
+    yield server
+    client.close()
+    server.worker.hot_paths.compiler.close()
+
+
+def stats(server: LocalServer) -> dict[str, Any]:
+    """The worker's statistics, after everything that was issued so far."""
+    session.current().flush()
+    return server.worker.get_stats()
+
+
+def compiled(server: LocalServer) -> None:
+    """Wait until everything that was asked for is compiled."""
+    session.current().flush()
+    assert server.worker.hot_paths.compiler.wait(TIMEOUT)

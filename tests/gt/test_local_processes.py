@@ -1,0 +1,93 @@
+"""Processes that a program starts end with it, and leave no shared memory behind."""
+
+import signal
+
+import pytest
+
+from tests.gt.helpers.servers import Cluster, eventually, is_alive
+from tests.programs import TIMEOUT
+
+# --- processes of the program's own ---
+
+PARENT = """
+import gt, os, sys, time
+gt.init(workers=2, engine="numpy")
+print((gt.ones(2) + 1).tolist(), flush=True)
+pids = [stats["pid"] for stats in gt.debug.get_worker_stats().values()]
+print("pids", gt.debug.get_dispatcher_stats()["pid"], *pids, flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize("how", ["returns", "raises", "exits at once", "killed"])
+def test_local_processes_end_with_the_program(empty: Cluster, how: str):
+    then = {
+        "returns": "",
+        "raises": "1 / 0",
+        "exits at once": "os._exit(4)",
+        "killed": "time.sleep(600)",
+    }[how]
+    program = empty.run("-c", PARENT.format(then=then))
+    program.says("pids")
+    pids = [int(pid) for pid in program.output.split("pids")[1].split()[:3]]
+    if how == "killed":
+        assert all(map(is_alive, pids))
+        program.popen.send_signal(signal.SIGKILL)
+    program.popen.wait(TIMEOUT)
+    eventually(lambda: not any(map(is_alive, pids)), what=f"{pids} end")
+
+
+def test_gt_workers_starts_processes_and_ctrl_c_ends_them(empty: Cluster):
+    code = (
+        "import gt, time; print((gt.ones(2) + 1).tolist(), len(gt.debug.get_worker_stats()), "
+        "[s['pid'] for s in gt.debug.get_worker_stats().values()][0], flush=True); time.sleep(600)"
+    )
+    program = empty.run("-c", code, GT_WORKERS="2")
+    program.says("[2.0, 2.0] 2 ")
+    pid = int(program.output.split()[-1])
+    program.interrupt()
+    eventually(lambda: not is_alive(pid))
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two"])
+def test_gt_workers_that_is_no_number_is_an_error(empty: Cluster, value: str):
+    program = empty.run("-c", "import gt; gt.ones(1)", GT_WORKERS=value)
+    assert program.ends() == 1
+    assert f"GT_WORKERS must be the number of worker processes to start, but got '{value}'" in program.output
+
+
+def test_servers_print_nothing_unless_verbose(empty: Cluster):
+    program = "import gt; gt.init(workers=1, engine='numpy'); print(gt.ones(1).item())"
+    quiet = empty.run("-c", program)
+    assert (quiet.ends(), quiet.output) == (0, "1.0\n")
+    loud = empty.run("-c", program, GT_VERBOSE="1")
+    assert loud.ends() == 0
+    assert "server ready on ipc://" in loud.output
+
+
+def test_shared_memory_is_removed_when_all_processes_have_ended(empty: Cluster):
+    from gt.transport.shared_memory import FOLDER
+
+    code = (
+        "import gt, numpy as np, os; gt.init(workers=1, engine='numpy');"
+        "x = gt.from_numpy(np.ones(1_000_000)); y = x.numpy();"
+        "print(os.getpid(), gt.debug.get_worker_stats()['worker_0']['pid'])"
+    )
+    program = empty.run("-c", code)
+    assert program.ends() == 0
+    for pid in program.output.split():
+        assert not list(FOLDER.glob(f"gt-{pid}-*"))
+
+
+def test_shared_memory_of_a_killed_client_is_given_back(running: Cluster):
+    from gt.transport.shared_memory import FOLDER
+
+    code = (
+        f"import gt, numpy as np, time; gt.connect('{running.address}');"
+        "x = gt.from_numpy(np.ones(1_000_000)); y = x.numpy(); print('there', flush=True); time.sleep(600)"
+    )
+    program = running.run("-c", code)
+    program.says("there")
+    assert list(FOLDER.glob(f"gt-{program.pid}-*"))
+    program.kill()
+    eventually(lambda: not list(FOLDER.glob(f"gt-{program.pid}-*")))

@@ -1,0 +1,66 @@
+"""The sources of gt: one name for one thing, in files of one idea."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.programs import ROOT
+
+MODULES = sorted((ROOT / "gt").rglob("*.py"))
+TESTS = sorted((ROOT / "tests" / "gt").rglob("*.py"))
+MAX_LINES = 450
+ONE_PER_MODULE = {"ROWS", "KERNELS", "F"}
+"""A group's rows of the op table, a module's kernels for PyTorch's dispatcher, and a type variable."""
+
+
+def constants(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        for target in targets:
+            for name in target.elts if isinstance(target, ast.Tuple) else [target]:
+                if isinstance(name, ast.Name) and name.id.isupper() and not name.id.startswith("_"):
+                    yield name.id
+
+
+def test_a_constant_has_one_definition_and_so_one_meaning():
+    where: dict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        for name in constants(ast.parse(path.read_text())):
+            where[name].append(str(path.relative_to(ROOT)))
+    assert "TABLE" in where
+    several = {name: paths for name, paths in where.items() if len(paths) > 1 and name not in ONE_PER_MODULE}
+    assert several == {}
+
+
+def test_one_module_has_the_name_of_the_attribute_seed():
+    knowing = [path for path in MODULES if re.search(r"""["']seed["']""", path.read_text())]
+    assert [str(path.relative_to(ROOT)) for path in knowing] == ["gt/ops/run_time.py"]
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def test_no_file_of_gt_or_of_its_tests_is_too_long():
+    found = {str(path.relative_to(ROOT)): lines(path) for path in (*MODULES, *TESTS)}
+    assert {name: count for name, count in found.items() if count > MAX_LINES} == {}, "split them by subject"
+
+
+WORDS = re.compile(
+    r"\b(rehears\w*|condensers?|glances?|tellers?|loans?|len[dt]s?|owes?|parcels?|promises?|tall(y|ies)|lies|laid)\b",
+    re.IGNORECASE,
+)
+"""Metaphors that the code once had in place of words of the field."""
+
+
+def test_texts_have_the_words_of_the_field():
+    pages = [ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("gt-*.md")]
+    texts = {path: path.read_text() for path in (*MODULES, *pages) if path.is_file()}
+    found = {
+        str(path.relative_to(ROOT)): one[0] for path, text in texts.items() if (one := WORDS.search(text))
+    }
+    assert found == {}
