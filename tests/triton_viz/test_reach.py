@@ -494,6 +494,31 @@ def test_looking_for_tensors_disturbs_no_other_thread():
     assert (errors, len(many)) == ([], 100_000)
 
 
+def test_looking_for_tensors_changes_none():
+    """A lazy clone has no memory of its own before it is written; asking for a pointer to it is a write."""
+    target = torch.zeros(16)
+    lazy = torch._lazy_clone(torch.zeros(4))  # type: ignore[attr-defined]
+    table = torch.tensor([target.data_ptr()])
+    traced(fills)[(1,)](table, 0, BLOCK=16)
+    assert target.tolist() == [7.0] * 16
+    assert torch._C._is_cow_tensor(lazy)  # type: ignore[attr-defined]
+
+
+def test_an_address_leads_to_a_tensor_as_long_as_any_lives():
+    """The one that was looked at first may be gone."""
+    target = torch.zeros(16)
+    address = target.data_ptr()
+    live = storages.LiveTensors()
+    first, second = (torch.empty(0).set_(target) for _ in range(2))
+    assert [tensor.data_ptr() for _, _, tensor in live.at([address])] == [address]
+    del target, first
+    ((_, info, tensor),) = live.at([address])
+    assert tensor is second
+    assert info.shape == (16,)
+    del tensor, second
+    assert list(live.at([address])) == []
+
+
 def test_tensors_that_were_frozen_are_hidden_and_the_error_says_so():
     """The process of the tests has frozen what it imported."""
     assert gc.get_freeze_count()

@@ -77,11 +77,14 @@ def _columns(spans: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 class LiveTensors:
     """Every torch tensor of this process that is alive, and where it is.
 
-    They are looked for once, when first asked for: that takes as long as a small launch.
+    They are looked for once, when first asked for: that takes as long as a small launch. A tensor that no
+    address leads to is asked for its address only, which changes nothing about it: other threads may be using
+    it.
     """
 
     @cached_property
-    def _found(self) -> list[tuple[TensorInfo, "weakref.ref[Any]"]]:
+    def _found(self) -> list[tuple[int, int, "weakref.ref[Any]"]]:
+        """Where each tensor's storage begins, where the tensor begins, and a reference to it."""
         import torch
 
         found = []
@@ -90,34 +93,53 @@ class LiveTensors:
                 # A subclass may have no device or no memory of its own, and says so with an error.
                 with contextlib.suppress(RuntimeError):
                     if tensor.layout is torch.strided and tensor.device.type == "cpu":
-                        found.append((TensorInfo.of("another tensor", tensor), weakref.ref(tensor)))
+                        # data_ptr() would copy a tensor that is to be copied when it is first written
+                        address = tensor.const_data_ptr()
+                        start = address - tensor.storage_offset() * tensor.element_size()
+                        if address:
+                            found.append((start, address, weakref.ref(tensor)))
         return found
 
     @cached_property
-    def _by_start(self) -> dict[int, tuple[TensorInfo, "weakref.ref[Any]"]]:
+    def _by_start(self) -> dict[int, list["weakref.ref[Any]"]]:
         """By the addresses of their first elements, and of their storages' first bytes."""
-        starts = {}
-        for info, reference in self._found:
-            if info.storage[0] < info.storage[1]:
-                starts.setdefault(info.storage[0], (info, reference))
-                starts.setdefault(info.address, (info, reference))
+        starts: dict[int, list[weakref.ref[Any]]] = {}
+        for start, address, reference in self._found:
+            for first in {start, address}:
+                starts.setdefault(first, []).append(reference)
         return starts
 
     def at(self, addresses: Iterable[int]) -> Iterator[tuple[int, TensorInfo, Any]]:
         """The tensors that start at one of these addresses: address, description, and the tensor itself."""
         for address in addresses:
-            info, reference = self._by_start.get(address, (None, None))
-            if info is not None and reference is not None and (tensor := reference()) is not None:
-                yield address, info, tensor
+            for reference in self._by_start.get(address, ()):
+                tensor = reference()
+                info = None if tensor is None else _described(tensor)
+                if info is not None and address in (info.storage[0], info.address):
+                    yield address, info, tensor
+                    break
 
     def holding(self, addresses: np.ndarray) -> list[TensorInfo]:
         """Those whose storage holds one of these addresses, one for each storage."""
-        found = {}
-        for info, reference in self._found:
-            start, end = info.storage
-            if reference() is not None and ((addresses >= start) & (addresses < end)).any():
-                found.setdefault(info.storage, info)
+        found, highest = {}, int(addresses.max())
+        for start, _, reference in self._found:
+            if start <= highest and start not in found and (tensor := reference()) is not None:
+                info = _described(tensor)
+                if info is not None:
+                    start, end = info.storage
+                    if ((addresses >= start) & (addresses < end)).any():
+                        found[start] = info
         return list(found.values())
+
+
+def _described(tensor: Any) -> TensorInfo | None:
+    """The description of a tensor; None if it has no memory (any more)."""
+    import torch
+
+    with torch._C.DisableTorchFunctionSubclass(), contextlib.suppress(RuntimeError):
+        info = TensorInfo.of("another tensor", tensor)
+        return info if info.storage[0] < info.storage[1] else None
+    return None
 
 
 def _live_tensors() -> list[Any]:
