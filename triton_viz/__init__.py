@@ -1,4 +1,4 @@
-"""Triton-Viz: run Triton (and NKI) kernels on any CPU, and see what they do.
+"""Triton-Viz: run Triton (and NKI) kernels on any CPU, and see which elements they access.
 
     import triton_viz
 
@@ -7,7 +7,7 @@
     def kernel(...): ...
 
     kernel[grid](...)        # runs on the CPU, no GPU needed
-    triton_viz.launch()      # opens the page on what it did
+    triton_viz.launch()      # opens a page that shows the launch
 
 `trace` wraps a kernel; each run appends to `launches`. `save` and `load` keep a trace in one file.
 This module is the public API, and nothing else; it never imports gt. Clients, NKI, and the page with its

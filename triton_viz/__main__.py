@@ -1,7 +1,7 @@
 """`python -m triton_viz CLIENT script.py ...`: the command of any client, by the client's name.
 
-`triton-sanitizer`, `triton-profiler` and `triton-race-detector` are short for three of them. A client that is
-registered elsewhere is one after an import: `python -m triton_viz --import my_client mine script.py`.
+`triton-sanitizer`, `triton-profiler` and `triton-race-detector` are short for three of them. For a client of
+another package, import that package first: `python -m triton_viz --import my_client mine script.py`.
 """
 
 import argparse
@@ -40,12 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     entry = commands.get((options.client or "").replace("-", "_"))
     if entry is None:
         known = ", ".join(commands)
-        said = (
-            "name a client."
+        problem = (
+            "name a client"
             if options.client is None
-            else f"no client with a command is called {options.client!r}:"
+            else f"no client with a command is called {options.client!r}"
         )
-        parser.error(f"{said} There is {known}")
+        parser.error(f"{problem}; choose one of {known}")
     return entry.run_command(options.rest)
 
 

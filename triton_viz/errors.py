@@ -1,11 +1,11 @@
-"""Everything triton_viz raises, as one tree.
+"""The exceptions of triton_viz, as a tree.
 
 TritonVizError
 ├── UnsupportedError   this kernel, argument or device cannot be traced; says why   (also a TypeError)
 ├── KernelError        the kernel itself raised; names kernel, program and line
 │   ├── AccessError    it accessed memory that belongs to none of its arguments     (also an IndexError)
 │   ├── SanitizerError the sanitizer found a violation, with abort_on_error
-│   └── HardwareError  it breaks a rule of the hardware that it is written for
+│   └── HardwareError  it violates a limit of its target hardware
 ├── TraceFileError     a trace file that cannot be read                             (also a ValueError)
 └── ConfigError        an environment variable with an invalid value                (also a ValueError)
 """
@@ -19,7 +19,7 @@ class TritonVizError(Exception):
 
 
 class UnsupportedError(TritonVizError, TypeError):
-    """An object that was given to triton_viz cannot be traced."""
+    """triton_viz cannot trace this kernel, argument or device."""
 
 
 class KernelError(TritonVizError):
@@ -27,12 +27,12 @@ class KernelError(TritonVizError):
 
 
 class AccessError(KernelError, IndexError):
-    """The kernel touched an address outside its arguments' memory. Nothing was read or written there."""
+    """The kernel accessed an address outside its arguments' memory. The access was not executed."""
 
     def __init__(self, message: str, lane: int | None = None):
         super().__init__(message)
         self.lane = lane
-        """Which of the programs that ran together."""
+        """The lane of the program that made the access."""
 
 
 class SanitizerError(KernelError):
@@ -45,11 +45,12 @@ class SanitizerError(KernelError):
 
 
 class HardwareError(KernelError):
-    """The kernel asks for something that the hardware does not have: too large a tile, another engine."""
+    """The kernel exceeds a limit of its target hardware, such as a tile's size or an engine's
+    instructions."""
 
 
 class TraceFileError(TritonVizError, ValueError):
-    """A file is not a trace, or not one that this release reads."""
+    """A file is not a trace, is damaged, or has a format that this release cannot read."""
 
 
 class ConfigError(TritonVizError, ValueError):

@@ -71,7 +71,7 @@ def test_records_of_a_registered_client_survive_a_trace_file(tmp_path: Path):
     code = LOAD.format(first="import tests.triton_viz.helpers.toy_client", path=path)
     assert run_python("-c", code).stdout == "['StoreCount', 'StoreCount']\n"
     said = run_python("-c", LOAD.format(first="", path=path), fails=True).stderr
-    assert "records of kind 'StoreCount', which nothing here defines: import the module" in said
+    assert "records of type 'StoreCount', which no imported module defines: import the module" in said
 
 
 def test_a_trace_file_loads_what_defines_its_records(tmp_path: Path):
@@ -107,12 +107,12 @@ def test_a_registered_client_has_its_command(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "name a client. There is profiler, race_detector, sanitizer"),
+        ([], "name a client; choose one of profiler, race_detector, sanitizer"),
         (["nothing"], "no client with a command is called 'nothing'"),
         (["--import", "no_such_module", "toy"], "--import no_such_module: No module named"),
     ],
 )
-def test_a_command_that_there_is_not_says_which_there_are(arguments: list[str], said: str):
+def test_an_unknown_command_lists_the_commands(arguments: list[str], said: str):
     done = subprocess.run(
         [sys.executable, "-m", "triton_viz", *arguments],
         capture_output=True,

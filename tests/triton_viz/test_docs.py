@@ -69,7 +69,7 @@ def test_a_file_with_unknown_records_is_an_error_that_says_what_to_import(page: 
     run_python("run_pick.py", cwd=folder, environment=environment)
     code = "import triton_viz; triton_viz.load('pick.tvz')"
     done = run_python("-c", code, cwd=folder, environment=environment, fails=True)
-    assert "pick.tvz holds records of kind 'Gather', which nothing here defines: import" in done.stderr
+    assert "pick.tvz holds records of type 'Gather', which no imported module defines: import" in done.stderr
     code = "import triton_viz, gathers; triton_viz.load('pick.tvz'); print(len(triton_viz.launches))"
     assert run_python("-c", code, cwd=folder, environment=environment).stdout == "1\n"
 

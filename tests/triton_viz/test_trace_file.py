@@ -69,7 +69,7 @@ def test_a_bad_file_is_refused_and_launches_are_kept(tmp_path: Path, content: by
         ({"first": Numbers(9)}, "a column of 9 lanes in a record of 4"),
         ({"bits": np.zeros((4, 1), np.uint8)}, "a mask that does not fit its block"),
         ({"offsets": np.zeros((4, 3))}, "does not fit its block"),
-        ({"first": Numbers(4, listed=np.arange(3))}, "shorter than it says"),
+        ({"first": Numbers(4, listed=np.arange(3))}, "whose number of values is not its count"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, Any], message: str):

@@ -1,5 +1,6 @@
-"""The tracing core: runs a kernel so that clients see every op.
+"""The tracing core: runs a kernel and reports every op to clients.
 
-`trace` wraps a kernel, `patch` routes its ops through callbacks, `client` receives them, `data` defines
-the records that come out. It names no client (`client_registry` has them) and never imports gt.
+`trace` wraps a kernel, `patch` routes its ops through callbacks, `client` defines the callbacks, `data`
+defines the records. The core imports no particular client (`client_registry` maps names to clients) and never
+gt.
 """

@@ -46,7 +46,7 @@ class set_attributes:
         with _lock:
             for key, owner, name, _ in reversed(self._patches):
                 stack = _stacks.get(key)
-                if stack is None:  # an error came before it was set
+                if stack is None:  # not set: an error was raised before
                     continue
                 if stack[-1][0] is self:
                     stack.pop()

@@ -25,10 +25,10 @@ _paths: dict[tuple[int, ...], tuple[tuple[Site, ...], "Columns", list[CodeType]]
 
 
 Instruction = tuple[int, ...]
-"""One op in the source, also where a line has several: comparable with others of the same launch only."""
+"""Identifies one op in the source, also if its line has several. Valid within one launch only."""
 
 Columns = tuple[tuple[int, int], ...]
-"""For each line of a call path the columns of the call: with them, it is one op wherever it is executed."""
+"""For each line of a call path, the columns of the call. Lines and columns together identify one op."""
 
 
 def here() -> Here:
@@ -37,7 +37,7 @@ def here() -> Here:
 
 
 def kernel_call_path(kernel: Callable) -> tuple[Site, ...]:
-    """The lines of source being executed, from the kernel's own down to the deepest user function."""
+    """The lines of source being executed, from the kernel's line to the innermost user function's."""
     return kernel_instruction(kernel)[0]
 
 
@@ -65,7 +65,7 @@ def _find(kernel: Callable) -> tuple[tuple[Site, ...], Columns, Instruction]:
             known = _classify(code)
         # The interpreter runs a rewritten copy of the kernel: same file, name and lines, other code object.
         is_kernel = code.co_name == name and code.co_filename == file
-        if known[1] is None:  # so far these were lines of a client, not of the kernel
+        if known[1] is None:  # the frames so far belong to a client, not to the kernel
             frames.clear()
             key.clear()
         if known[1] or (known[1] is None and is_kernel):  # a kernel may be in the file of its language

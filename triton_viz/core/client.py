@@ -1,5 +1,5 @@
 # ruff: noqa: B027 - optional callbacks do nothing unless a client defines them
-"""Clients: modules that collect data while a kernel runs. And the manager that calls them."""
+"""Clients, which collect data while a kernel runs, and the manager that calls them."""
 
 import contextlib
 import dataclasses
@@ -38,10 +38,11 @@ class OpCallbacks:
     clients receive its result. Clients that override one op must give the same function; two different ones
     are an error when the launch begins."""
     only: Collection[str] | None = None
-    """If given, ops of other names (a `Compute`'s `name`) are not for this client: they cost it nothing."""
+    """If given, the callbacks are called only for ops with these names (the `name` of a `Compute`)."""
     mask_overrider: Callable[..., Any] | None = None
-    """Of an access: called before everything else, with the arguments of a vectorized client's callbacks. It
-    returns the mask that the op and all clients then see: an element that it masks off is not accessed."""
+    """For accesses: called before all other callbacks, with the arguments of a vectorized client's callbacks.
+    It returns the mask that replaces the op's own, for the op and for all clients: elements that it masks off
+    are not accessed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +65,9 @@ class Client(ABC):
     """Whether callbacks take all programs of a chunk at once. One client that does not makes the whole launch
     run one program at a time."""
     finds_issues: ClassVar[bool] = False
-    """Whether it reports violations: then a launch without an `Issue` of it was checked."""
+    """Whether it reports violations: a launch without an `Issue` from it counts as checked."""
 
-    # Required: every client defines these, if only to do nothing.
+    # Abstract: every client defines these, possibly with an empty body.
 
     @abstractmethod
     def pre_run_callback(self, fn: Callable) -> None:
@@ -82,7 +83,7 @@ class Client(ABC):
 
     @abstractmethod
     def grid_callback(self, grid: Program) -> None:
-        """Called once per launch with the grid's size, after all arguments: set up sampling here."""
+        """Called once per launch with the grid's sizes, after `arg_callback` for all arguments."""
 
     @abstractmethod
     def grid_idx_callback(self, grid_idx: Any) -> None:
@@ -100,30 +101,30 @@ class Client(ABC):
     def finalize(self) -> list[Any]:
         """The records of this launch. Calling it again returns the same, and it does not raise."""
 
-    # Optional: these do nothing unless a client overrides them.
+    # Optional: the defaults do nothing.
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:
-        """Which programs this client needs, as linear program ids (z fastest); None: all.
+        """The linear ids (z fastest) of the programs that this client needs; None for all.
 
-        The others are left out only if every client chooses the same: results then lack what they would
-        have written.
+        The others are skipped only if all clients choose the same programs. Tensors then lack the stores of
+        the skipped programs.
         """
         return None
 
     def abort_callback(self) -> None:
-        """Called after all programs of a launch ran without an error: may raise one that ends the launch."""
+        """Called after all programs of a launch ran without an error. May raise an error for the caller."""
 
     def discard_callback(self) -> None:
-        """Forget all since this thread's last `grid_idx_callback`: those programs are run again.
+        """Discard the data since this thread's last `grid_idx_callback`: those programs will run again.
 
-        Where programs run one at a time that is rare: one that waits for another is run again after it.
+        A program that runs alone runs again only if it waits for another program, which has to run first.
         """
 
     def issue_callback(self, issue: Issue) -> bool:
-        """Called with a violation that the language itself found in the kernel; whether this client keeps it.
+        """Called with a violation that the language found. Returns whether this client keeps the issue.
 
-        If one does, the kernel continues as far as possible: elements outside of a tensor are neither read
-        nor written. If none does, it is an error, and the kernel ends.
+        If any client keeps it, the kernel continues, and elements outside of a tensor are neither read nor
+        written. If none keeps it, the violation is raised as an error.
         """
         return False
 
@@ -136,18 +137,18 @@ class Client(ABC):
         return cfg.target
 
     def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
-        """Called with the compiled kernel (`Compiled`), or with the compiler's error.
+        """Called before the launch with the compiled kernel (`Compiled`) or the compiler's error.
 
-        That is before the launch, which runs either way: a CPU can run what a GPU's compiler refuses.
+        The kernel runs in both cases: the CPU does not execute the compiled code.
         """
 
     def lock_fn(self, fn: F) -> F:
-        """A function of this client that only one thread runs at a time: `cfg.num_sms` may make several."""
+        """Wraps a function of this client in a lock, if `cfg.num_sms` makes several threads call it."""
         lock: threading.RLock = vars(self).setdefault("_lock", threading.RLock())
 
         @functools.wraps(fn)
         def locked(*args: Any, **kwargs: Any) -> Any:
-            if cfg.num_sms == 1:  # asked here: a client may wrap its functions before the setting changes
+            if cfg.num_sms == 1:  # read at each call, because the setting may change after the wrapping
                 return fn(*args, **kwargs)
             with lock:
                 return fn(*args, **kwargs)
@@ -193,7 +194,7 @@ class ClientManager:
                 with let_through():
                     client.abort_callback()
         finally:
-            with contextlib.ExitStack() as ends:  # each client's, also if another one's raises
+            with contextlib.ExitStack() as ends:  # of every client, also if another client's raises
                 for client in reversed(started):
                     ends.callback(_end, client, fn)
 
@@ -212,9 +213,9 @@ class ClientManager:
         self.tensors = Tensors([])
         self.grid: Program = (0, 0, 0)
         self.adopted: Callable[[], list[TensorInfo]] = list
-        """The tensors that are no arguments, but that pointers in memory led to."""
+        """The tensors that are not arguments, and whose addresses the kernel loaded from memory."""
         self.language_records: Callable[[], list[Record]] = list
-        """Records of the launch that its language makes: a chip's buffers and totals."""
+        """Records that the language adds to the launch: a chip's buffers and totals."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
         """An argument of the launch. Tensors become the memory that the kernel may touch."""
@@ -229,7 +230,7 @@ class ClientManager:
             client.grid_callback(grid)
 
     def all_tensors(self) -> list[TensorInfo]:
-        """The launch's tensors: its arguments', and those that its pointers led to."""
+        """The tensors of the launch: its arguments', and those whose addresses the kernel loaded."""
         return [*self.named, *self.adopted()]
 
     def choose_programs(self) -> np.ndarray | None:
@@ -246,7 +247,7 @@ class ClientManager:
             client.grid_idx_callback(programs if client.vectorized else programs.only())
 
     def issue_callback(self, issue: Issue) -> bool:
-        """A violation that the language found; whether any client keeps it. All clients are called."""
+        """Report a violation that the language found to all clients. Returns whether any client keeps it."""
         kept = [client.issue_callback(issue) for client in self.clients.values()]
         return any(kept)
 
@@ -272,7 +273,7 @@ def _records_of(client: Client) -> list[Record]:
 
 
 def tensors_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:
-    """An argument's tensors: itself, a tuple's members (`x[0]`), the one behind a descriptor or wrapper."""
+    """The tensors in an argument: itself, a tuple's members (`x[0]`), the base of a descriptor or wrapper."""
     if isinstance(arg, tuple | list):
         for position, member in enumerate(arg):
             yield from tensors_in(f"{name}[{position}]", member)

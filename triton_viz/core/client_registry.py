@@ -1,4 +1,4 @@
-"""The clients that can be asked for by name. A client's package registers it when it is imported:
+"""The registry of clients by name. A client's package registers it when it is imported:
 
     # my_client/__init__.py
     triton_viz.register_client(
@@ -8,9 +8,9 @@
         records=["my_client.records:Touch"],
     )
 
-Then `import my_client` is all that a program needs for `trace("mine")` and for trace files with records of
-those types; the command is `python -m triton_viz --import my_client mine`. What is given as "module:NAME" is
-imported when it is first used.
+After `import my_client`, `trace("mine")` works, and trace files may contain records of those types. The
+command is `python -m triton_viz --import my_client mine`. A value given as "module:NAME" is imported on first
+use.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A client that has a name."""
+    """A registered client."""
 
     name: str
     client: "str | Callable[..., Client]"
@@ -65,9 +65,9 @@ def register_client(
     command: str | Callable[..., int] | None = None,
     records: Sequence[str | type[Record]] = (),
 ) -> None:
-    """Let a client be asked for by name, and its records be read from trace files.
+    """Register a client under a name, and the types of its records for reading trace files.
 
-    Two clients of one name are an error; registering the same one again changes nothing.
+    Two different clients under one name are an error; registering the same client again changes nothing.
     """
     importlib.import_module("triton_viz.clients")  # first: their names are taken
     entry = Entry(name, client, command)
@@ -88,6 +88,6 @@ def default_client() -> str:
 
 
 def registered_clients() -> dict[str, Entry]:
-    """All clients that have a name, those that come with triton_viz first."""
+    """All registered clients, those of triton_viz itself first."""
     importlib.import_module("triton_viz.clients")  # where each folder registers its client
     return dict(_entries)

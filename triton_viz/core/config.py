@@ -2,14 +2,14 @@
 
 cfg.enabled      TRITON_VIZ_ENABLED=0      leave kernels untouched: `trace` returns what it was given
 cfg.vectorized   TRITON_VIZ_VECTORIZED=0   run one program at a time, also where all could run at once
-cfg.num_sms      TRITON_VIZ_NUM_SMS=4      run programs on so many threads, like a GPU on its processors
-cfg.values       TRITON_VIZ_VALUES=1       let the tracer keep what was read and written
-cfg.target       TRITON_VIZ_TARGET=cuda:80 target to compile for where a client asks for ASM; no GPU is needed
+cfg.num_sms      TRITON_VIZ_NUM_SMS=4      number of threads that run programs, like a GPU's multiprocessors
+cfg.values       TRITON_VIZ_VALUES=1       the tracer records the values that were read and written
+cfg.target       TRITON_VIZ_TARGET=cuda:80 compilation target for clients that need ASM; no GPU is needed
 cfg.sanitizer    TRITON_VIZ_SANITIZER=off  implementation of `Sanitizer()`: symbolic, concrete or off
 cfg.progress     TRITON_VIZ_PROGRESS=0     no progress bar on the terminal during a long launch
 
 A boolean is written as 1 or 0, true or false, on or off, yes or no, in upper or lower case. An empty
-variable counts as not set; any other value is a ConfigError.
+variable counts as not set; any other value raises a ConfigError.
 """
 
 import dataclasses

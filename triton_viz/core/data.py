@@ -40,7 +40,7 @@ OPS: dict[str, type["Op"]] = {}
 """The types of records that are ops. A subclass of `Op` adds itself."""
 
 _DEFINED_IN: dict[str, str] = {}
-"""By name, the types whose module may not be imported yet, as "module:NAME"."""
+"""Where types of records are defined ("module:NAME"), by their names: the modules may not be imported yet."""
 
 
 def register_record(path: str) -> None:
@@ -58,13 +58,13 @@ def record_type(name: str) -> "type[Record] | None":
 class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     """Base class of records: an `Op`, or a finding of a client or the language about the launch.
 
-    It is about one line of source and one iteration, and about all programs that share it. A field
-    that is `Numbers` holds a number for each lane. `at` gives one program's part.
+    A record describes one op at one line of source and in one iteration, for all programs that executed it
+    together. A field of type `Numbers` holds a number for each lane. `at` returns one program's part.
     """
 
     programs: Programs
     call_path: tuple[Site, ...]
-    """Where in the source, the kernel's own line first, then the functions it called."""
+    """The source lines of the op: the kernel's line first, then those of the functions that it called."""
     iterations: tuple[tuple[int, int], ...] = ()
     """For each loop around it, outermost first: the loop's line, and which iteration this is."""
 
@@ -73,11 +73,11 @@ class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
     @property
     def program(self) -> Program:
-        """The one program that it is of."""
+        """The program of a record that describes one program only."""
         return self.programs.only()
 
     def at(self, program: Program) -> Self | None:
-        """One program's part; None if it has none."""
+        """One program's part; None if the program did not execute the op."""
         lane = self.programs.lane(program)
         return None if lane is None else self.of_lane(lane)
 
@@ -94,7 +94,7 @@ class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
     @classmethod
     def joined(cls, parts: Sequence[Any]) -> Self | None:
-        """Records of one op by different programs as one; None if they differ in what cannot be a column."""
+        """One record for the same op of different programs; None if fields differ that cannot be columns."""
         columns = {name for part in parts for name, _ in part._columns()}
         if not all(isinstance(getattr(part, name), Numbers) for part in parts for name in columns):
             return None
@@ -109,7 +109,7 @@ class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
         return msgspec.structs.replace(parts[0], **together)
 
     def check(self) -> None:
-        """Raise a ValueError if its columns do not fit each other: a file may say anything."""
+        """Raise a ValueError if the columns are inconsistent, as those of a damaged file may be."""
         self.programs.check()
         for _, numbers in self._columns():
             numbers.check(self.programs.lanes)
@@ -118,7 +118,7 @@ class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 class Op(Record, frozen=True, tag=True, kw_only=True):
     """An operation of the kernel at one line of source, of all programs that executed it together.
 
-    A subclass says which op, and what it did. `at` gives what one program did.
+    Each type of op is a subclass with its own fields. `at` returns one program's part.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -146,12 +146,12 @@ def join_chunks(chunks: Sequence[Sequence[R]]) -> list[R]:
 
 
 def _key(op: Record) -> tuple[Any, ...]:
-    """A key that records have in common that can be joined."""
+    """A key that is equal for records that may be joined."""
     return type(op), op.call_path, op.iterations
 
 
 class Access(Op, frozen=True, tag=True, kw_only=True):
-    """Elements of tensors that were touched; where the mask is false, none was."""
+    """Elements of tensors that were accessed: those where the mask is true."""
 
     elements: AccessedElements
     values: np.ndarray | None = None
@@ -167,8 +167,8 @@ class Access(Op, frozen=True, tag=True, kw_only=True):
 
     @classmethod
     def joined(cls, parts: Sequence[Any]) -> "Access | None":
-        """Records of one access by different programs as one; None if they differ in more than what it
-        accessed: two operations on one line are two records.
+        """One record for the same access of different programs; None if fields other than the elements and
+        values differ: two accesses on one line are two records.
         """
         lanes = [part.programs.lanes for part in parts]
         one = {"programs": parts[0].programs, "elements": parts[0].elements, "values": None}
@@ -188,7 +188,7 @@ class Access(Op, frozen=True, tag=True, kw_only=True):
         return msgspec.structs.replace(parts[0], programs=programs, elements=positions, values=values)
 
     def check(self) -> None:
-        """Raise a ValueError if its columns do not fit each other."""
+        """Raise a ValueError if the columns are inconsistent."""
         super().check()
         lanes = self.programs.lanes
         self.elements.check(lanes)
@@ -196,17 +196,17 @@ class Access(Op, frozen=True, tag=True, kw_only=True):
 
     @property
     def tensor(self) -> str:
-        """The tensor's name in the kernel; empty if nothing was touched, several if several were."""
+        """The name of the accessed tensor in the kernel: empty for no tensor, several names for several."""
         return ", ".join(self.elements.tensors)
 
     @property
     def offsets(self) -> np.ndarray:
-        """How far each element is from its tensor's first, in elements: a block, or one for each lane."""
+        """The distance of each element from its tensor's first, in elements: one block, or one per lane."""
         return self._blocks(self.elements.elements)
 
     @property
     def mask(self) -> np.ndarray:
-        """Which elements were touched: a block, or one for each lane."""
+        """Which elements were accessed: one block, or one per lane."""
         return self._blocks(self.elements.mask)
 
     def _blocks(self, of_lane: Callable[[int], np.ndarray]) -> np.ndarray:
@@ -258,7 +258,7 @@ class Scan(Op, frozen=True, tag=True, kw_only=True):
 
 
 class Transfer(Op, frozen=True, tag=True, kw_only=True):
-    """Elements that went from one memory of a chip to another. HBM's are loads and stores."""
+    """A copy between two on-chip memories. Transfers from and to HBM are loads and stores."""
 
     source: str
     """SBUF, PSUM, ..."""
@@ -272,7 +272,7 @@ class Transfer(Op, frozen=True, tag=True, kw_only=True):
 class SbufEvent(Record, frozen=True, tag=True, kw_only=True):
     """A buffer on the chip: where it was allocated, how large it is, and when it was in use.
 
-    Times count the instructions of a program, so events of one program are the lines of a timeline.
+    Times are counted in instructions of the program.
     """
 
     memory: str
@@ -288,7 +288,7 @@ class SbufEvent(Record, frozen=True, tag=True, kw_only=True):
     end: int
     """The last instruction that uses it."""
     capacity: int
-    """The bytes that each partition of the memory has."""
+    """The capacity of each partition of the memory, in bytes."""
     assigned: tuple[int, ...] = ()
     """Instructions that wrote it because their result was assigned to it: `tile[...] = nisa.op()`. They do
     not name it among what they write."""
@@ -303,7 +303,7 @@ class Compute(Op, frozen=True, tag=True, kw_only=True):
 
 
 class Other(Op, frozen=True, tag=True, kw_only=True):
-    """An op that the registry does not know."""
+    """An op without a record type in the backend's registry."""
 
     name: str
     inputs: tuple[tuple[int, ...], ...]
@@ -315,27 +315,27 @@ class Issue(Record, frozen=True, tag=True, kw_only=True):
     kind: str
     """out of bounds, race, overflow, ..."""
     verdict: str
-    """violation: it happens, which was verified. undecided: `message` says why."""
+    """violation: verified. undecided: not decided, for the reason in `message`."""
     message: str
     tensor: str = ""
     index: tuple[int, ...] | None = None
     """The element, as the user would index the tensor; None if the address is no element's."""
     offset: int | None = None
-    """The same as a distance from the tensor's first element, in elements."""
+    """The element's distance from the tensor's first element, in elements."""
     past_end: int = 0
     """How many bytes beyond the tensor (or, negative, before it)."""
     mask: bool | None = None
-    """The mask at the element; None if there was none."""
+    """The mask's value at the element; None if the access has no mask."""
     expression: str = ""
     """The expression of the address, in the user's names."""
     suggestion: str = ""
     others: tuple[Program, ...] = ()
-    """Other programs that are part of it: the second of a race."""
+    """Further programs of the issue: the second program of a race."""
     other_path: tuple[Site, ...] = ()
     """Their call path."""
 
     def check(self) -> None:
-        """Raise a ValueError unless its programs are of the grid."""
+        """Raise a ValueError unless its programs are in the grid."""
         super().check()
         for program in self.others:
             if any(not 0 <= i < n for i, n in zip(program, self.programs.grid, strict=True)):
@@ -357,10 +357,10 @@ class Launch(msgspec.Struct, kw_only=True):
     tensors: tuple[TensorInfo, ...]
     records: list[Record]
     checked_by: tuple[str, ...] = ()
-    """The clients that looked for issues, by name, also if they found none."""
+    """The names of the clients that checked the launch, also if they found no issue."""
 
     def check(self) -> None:
-        """Raise a ValueError if its parts do not fit each other: a file may say anything."""
+        """Raise a ValueError if its parts are inconsistent, as those of a damaged file may be."""
         check_sizes(self.grid, "a grid")
         for tensor in self.tensors:
             tensor.check()
@@ -371,7 +371,7 @@ class Launch(msgspec.Struct, kw_only=True):
 
     @property
     def ops(self) -> int:
-        """How many ops all programs together executed, of those that are recorded."""
+        """The number of recorded ops, summed over all programs."""
         return sum(record.programs.count for record in self.records if isinstance(record, Op))
 
     def at(self, program: Program) -> list[Record]:
@@ -386,6 +386,6 @@ class Launch(msgspec.Struct, kw_only=True):
                 yield position, op
 
     def programs(self) -> Iterator[Program]:
-        """All programs, in the order in which they run one at a time."""
+        """All programs, in the order of their linear ids."""
         x, y, z = self.grid
         return itertools.product(range(x), range(y), range(z))

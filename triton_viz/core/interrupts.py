@@ -1,8 +1,8 @@
-"""Ctrl-C is deferred while patches are made or undone.
+"""Defers Ctrl-C while patches are made or undone.
 
 Python raises KeyboardInterrupt between any two instructions, also in the middle of a `finally` that restores
-attributes. `held` keeps an interrupt until its end; `let_through` delivers interrupts again during the part
-that takes long:
+attributes. `held` defers an interrupt to its end; `let_through` delivers interrupts during the long-running
+part:
 
     with held():
         patch()
@@ -12,7 +12,7 @@ that takes long:
         finally:
             restore()
 
-Only the main thread receives signals: on others this does nothing, nor where SIGINT has no Python handler.
+Only the main thread receives signals. On other threads, or if SIGINT has no Python handler, both do nothing.
 """
 
 import signal
@@ -26,7 +26,7 @@ class held:
     """Defers interrupts while inside."""
 
     handler: Any = None
-    """The handler that was installed before, while this one is."""
+    """The handler to restore."""
     pending = False
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""A launch: bind the arguments, patch the language, run the grid, collect the records; for all languages."""
+"""Launching, for all languages: bind the arguments, patch the language, run the grid, collect the records."""
 
 import contextlib
 import dataclasses
@@ -96,8 +96,8 @@ class _TracedRun:
     def run(self, programs: Callable[[], Any]) -> Any:
         """Run all programs, append the launch if there are clients, and return the kernel's result.
 
-        A launch that fails is kept with the records made so far if a client found an issue, which may be
-        the cause of the failure.
+        If a client found an issue, a failed launch is appended, too, with its records so far: the issue may
+        be the cause of the failure.
         """
         try:
             with held(), self.manager.patch_run(self.call.fn, self.backend), let_through():
@@ -130,7 +130,7 @@ class _TracedRun:
 
 
 def _warm_up(dsl: DSL, call: Call, manager: ClientManager) -> None:
-    """Compile the kernel for the clients that ask for it, once for each target that they name.
+    """Compile the kernel for the clients that need compiled code, once for each of their targets.
 
     A kernel that does not compile still runs: the client receives the error in place of the result.
     """
@@ -152,7 +152,7 @@ def _warm_up(dsl: DSL, call: Call, manager: ClientManager) -> None:
 def _explain(error: Exception, fn: Callable) -> Exception:
     """A kernel's error, with the kernel's name, the program and the line; any other error unchanged."""
     where, in_kernel = _deepest_line(error.__traceback__, fn)
-    if (site := getattr(error, "site", None)) is not None:  # found after that line had run
+    if (site := getattr(error, "site", None)) is not None:  # raised by a check after that line had run
         where, in_kernel = f"{site.file}:{site.line}", True
     if not in_kernel:
         return error

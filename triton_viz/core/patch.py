@@ -26,8 +26,8 @@ Registered = list[tuple["Client", "OpCallbacks"]]
 class PatchOp:
     """Stands in for one op: adapter, callbacks before, the op or its overrider, callbacks after.
 
-    It is an attribute of the builder's class, so it is called with the builder first, as the op would be.
-    `registered` has the callbacks of the clients that asked for it.
+    It replaces the attribute of the builder's class, so its first argument is the builder. `registered` has
+    the callbacks of the clients that registered for the op's type.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class PatchOp:
 
 
 def _only_overrider(name: str, callbacks: "Registered") -> Callable[..., Any] | None:
-    """The function that replaces an op, if a client gives one; an error if two give different ones."""
+    """The clients' op overrider, if any. Two different overriders are an error."""
     overriding = [(client, c.op_overrider) for client, c in callbacks if c.op_overrider is not None]
     if not overriding:
         return None
@@ -96,9 +96,9 @@ def _only_overrider(name: str, callbacks: "Registered") -> Callable[..., Any] | 
 
 
 def _taking(client: "Client", callback: Callable[..., None]) -> Callable[[dict[str, Any]], None]:
-    """A callback that takes the standardized arguments, and passes them on as its client takes them.
+    """Wraps a callback: takes the standardized arguments, and converts them to the form its client expects.
 
-    That is all lanes at once, or plain arrays of one program.
+    A vectorized client receives all lanes at once, any other client plain arrays of one program.
     """
     callback = _naming(client, callback)
     if client.vectorized:
@@ -114,7 +114,7 @@ def _taking(client: "Client", callback: Callable[..., None]) -> Callable[[dict[s
 
 
 def _naming(client: "Client", callback: Callable[..., Any]) -> Callable[..., Any]:
-    """A callback whose errors name its client, so that they are not taken for the kernel's."""
+    """Wraps a callback so that its errors are attributed to its client, not to the kernel."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -127,7 +127,7 @@ def _naming(client: "Client", callback: Callable[..., Any]) -> Callable[..., Any
 
 
 def _plain(value: Any) -> Any:
-    """A value of the only program as an array; any other object unchanged."""
+    """Converts a value of a launch with one lane to an array; returns any other object unchanged."""
     if isinstance(value, tuple | list):
         return tuple(_plain(member) for member in value)
     return value.at(0) if isinstance(value, Value) else value
@@ -135,7 +135,7 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
-    """While inside, every op in the backend's registry calls the clients that asked for it."""
+    """While inside, every op in the backend's registry calls the clients that registered for its type."""
     dsl = find_dsl(backend)
     patches = []
     # Once per type, not per op: `Compute` is the type of a hundred ops.
@@ -145,7 +145,7 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
         registered[op_type] = [(client, callbacks) for client, callbacks in asked if _are_any(callbacks)]
     for name, (op_type, adapter) in dsl.operations.items():
         present = getattr(dsl.namespace, name)
-        # A client's callback may launch a kernel. Its ops are not the outer launch's.
+        # A client's callback may launch a kernel, whose ops do not belong to the outer launch.
         original = present.original if isinstance(present, PatchOp) else present
         short = name.removeprefix("create_")
         wanted = [(client, c) for client, c in registered[op_type] if c.only is None or short in c.only]
@@ -164,7 +164,7 @@ def _are_any(callbacks: "OpCallbacks") -> bool:
 
 @contextlib.contextmanager
 def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
-    """While inside, loops of kernels call the clients that asked for them."""
+    """While inside, loops of kernels call the clients that registered loop callbacks."""
     callbacks = []
     for client in manager.clients.values():
         asked = client.register_for_loop_callback()
@@ -175,8 +175,8 @@ def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
 
 
 _scopes: list[tuple[str, "ClientManager", int]] = []
-"""Of each launch that runs its backend, its manager and the thread that began it, the innermost last: a
-client may launch from a callback."""
+"""For each running launch: its backend, its manager and the thread that began it. The innermost launch is
+last: a client may launch a kernel from a callback."""
 
 
 def running_backend() -> str:
@@ -185,7 +185,7 @@ def running_backend() -> str:
 
 
 def running_manager() -> "ClientManager | None":
-    """The clients of the launch that this thread has begun; None if another thread's launch runs."""
+    """The manager of the running launch; None if another thread began it."""
     _, manager, thread = _scopes[-1]
     return manager if thread == threading.get_ident() else None
 
@@ -194,7 +194,7 @@ def running_manager() -> "ClientManager | None":
 def patch_calls(backend: str, manager: "ClientManager") -> Iterator[None]:
     """While inside, kernels of this backend run on our executor, and can call each other.
 
-    Only the outermost scope of a backend patches: a nested one finds everything in place.
+    Only the outermost scope of a backend patches.
     """
     dsl = find_dsl(backend)
     outermost = all(running != backend for running, _, _ in _scopes)

@@ -106,7 +106,7 @@ def with_open_clients(manager: ClientManager, backend: str) -> ClientManager:
 
 
 def _normalize_client(client: ClientLike, backend: str | None = None) -> Client:
-    """A client from its registered name, its class, or an instance. Raises UnsupportedError for others."""
+    """A client from its registered name, its class, or an instance; otherwise raises UnsupportedError."""
     if isinstance(client, Client):
         return client
     if isinstance(client, type) and issubclass(client, Client):
@@ -126,7 +126,9 @@ class KernelTrace:
     """
 
     def __init__(self, kernel: Any, clients: Sequence[Client], backend: str, grid: Any = None):
-        if isinstance(kernel, KernelTrace) and kernel.backend == backend:  # several traces: all clients
+        if (
+            isinstance(kernel, KernelTrace) and kernel.backend == backend
+        ):  # a trace of a trace has the clients of both
             clients = [*kernel.client_manager.clients.values(), *clients]
             kernel = kernel.kernel
         self.kernel = kernel

@@ -1,4 +1,4 @@
-"""Trace files: launches kept in one file, and read again."""
+"""Trace files: saving launches to one file, and loading them."""
 
 import math
 import zlib
@@ -23,7 +23,7 @@ _DAMAGED = (
     *(msgspec.MsgspecError, zlib.error),
     *(ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError),
 )
-"""Errors of decoding a file that is no trace: a number may be of any size, lists of any depth."""
+"""The errors of decoding a file that is not a trace: numbers may have any size, lists any depth."""
 
 
 class _Header(msgspec.Struct):
@@ -31,7 +31,7 @@ class _Header(msgspec.Struct):
 
 
 class _StoredLaunch(msgspec.Struct):
-    """A launch whose records are read one by one: the types of records are not known before."""
+    """A launch with encoded records: their types are imported before they are decoded."""
 
     kernel: str
     file: str
@@ -88,33 +88,33 @@ def load(path: str) -> list[Launch]:
     return found
 
 
-class _Kind(msgspec.Struct):
+class _Tag(msgspec.Struct):
     """The type tag of a record."""
 
     type: str
 
 
 def _decoder(launches: list[_StoredLaunch], path: str) -> "msgspec.msgpack.Decoder[Any]":
-    """A decoder of all kinds of records that a file holds. Modules that define them are imported."""
-    decode_tag = msgspec.msgpack.Decoder(_Kind).decode
+    """A decoder of all types of records in a file. Imports the modules that define them."""
+    decode_tag = msgspec.msgpack.Decoder(_Tag).decode
     types: dict[str, type[Record]] = {}
-    registered_clients()  # they say where their records are defined
-    for kind in {decode_tag(record).type for launch in launches for record in launch.records}:
-        found = record_type(kind)
+    registered_clients()  # imports the packages that register types of records
+    for name in {decode_tag(record).type for launch in launches for record in launch.records}:
+        found = record_type(name)
         if found is None:
             raise TraceFileError(
-                f"{path} holds records of kind {kind!r}, which nothing here defines: import the module that "
-                "does before loading it"
+                f"{path} holds records of type {name!r}, which no imported module defines: import the module "
+                "that defines it before loading the file"
             )
-        types[kind] = found
-    kinds = Union[tuple(types.values())] if types else Record  # noqa: UP007 - one that is made here
-    return msgspec.msgpack.Decoder(kinds, dec_hook=_decode)
+        types[name] = found
+    union = Union[tuple(types.values())] if types else Record  # noqa: UP007 - a tuple of types
+    return msgspec.msgpack.Decoder(union, dec_hook=_decode)
 
 
 def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         data = value.tobytes()
-        # A million lanes that nearly all hold one number become a few bytes.
+        # Columns are often nearly constant, and compress to a few bytes.
         return value.dtype.str, value.shape, zlib.compress(data, 1) if len(data) > _WORTH_PACKING else data
     if isinstance(value, np.generic):
         return value.item()
@@ -134,5 +134,5 @@ def _decode(type: type, value: Any) -> np.ndarray:
         unpack = zlib.decompressobj()
         data = unpack.decompress(data, size + 1)  # a damaged file must not fill the memory
         if len(data) != size or not unpack.eof:
-            raise ValueError("an array that is not as large as it says")
+            raise ValueError("an array whose data does not have the size of its shape")
     return np.frombuffer(data, dtype).reshape(shape)

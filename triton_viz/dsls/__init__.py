@@ -1,8 +1,8 @@
 """The languages that kernels are written in, one folder each; `OPERATION_REGISTRY` lists them.
 
-A program adds its own by assigning to the registry: docs/adding-a-dsl.md. `base.DSL` is the interface.
-Everything that is particular to a language, or to a release of it, is in its folder: adding one touches
-neither core nor clients. A language is imported on first use.
+A program adds a language by assigning to the registry: docs/adding-a-dsl.md. `base.DSL` is the interface.
+All code for one language, or for one release of it, is in its folder: adding a language changes neither core
+nor clients. A language is imported on first use.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ def default_backend() -> str:
 
 
 def find_dsl(backend: str) -> DSL:
-    """The language that is registered under a name; an UnsupportedError lists the names that there are."""
+    """The language that is registered under a name; otherwise raises UnsupportedError, which lists all."""
     found = OPERATION_REGISTRY.get(backend)
     if found is None:
         names = ", ".join(repr(name) for name in OPERATION_REGISTRY)

@@ -8,7 +8,7 @@ from triton_viz.dsls.base import DSL
 
 
 class Backends(MutableMapping[str, DSL]):
-    """Languages by name, given as a `DSL`, or as "module:NAME" to import one from on first use."""
+    """Languages by name, given as a `DSL`, or as "module:NAME" of one that is imported on first use."""
 
     def __init__(self, **entries: DSL | str):
         self._entries = entries
@@ -35,7 +35,7 @@ class Backends(MutableMapping[str, DSL]):
         return len(self._entries)
 
     def loaded(self) -> list[DSL]:
-        """Those whose modules are imported, whether or not they were looked up here."""
+        """The languages whose modules are imported, whether or not they were looked up here."""
         found = []
         for entry in self._entries.values():
             if isinstance(entry, str):

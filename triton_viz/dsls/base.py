@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from triton_viz.dsls.static_analysis import Analysis
 
 Adapter = Callable[..., dict[str, Any]]
-"""From a builder and an op's own arguments to the standardized ones that callbacks receive.
+"""Converts an op's own arguments (and its builder) to the standardized ones that callbacks receive.
 
-An op that touches memory has an `accessed`. A vectorized client receives that; any other client receives
-`tensor`, `offsets` and `mask` instead, as plain arrays of its one program.
+For an op that accesses memory they include `accessed`. A vectorized client receives it; any other client
+receives `tensor`, `offsets` and `mask` in its place, as plain arrays of one program.
 """
 
 
@@ -36,12 +36,12 @@ class Adopting(Protocol):
 
     @property
     def adopted(self) -> list[TensorInfo]:
-        """Tensors that are no arguments: pointers led to them, or the kernel allocated them."""
+        """The tensors that are not arguments: the kernel loaded their addresses, or allocated them."""
         ...
 
 
 class Accessed:
-    """An op's pointers and mask, over lanes. `elements` is computed on first use."""
+    """The pointers and mask of an access, over lanes. `elements` is computed on first use."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Accessed:
         self.to_memory = to_memory
         """Converts values to their representation in memory."""
         self.semantics = semantics
-        """Memory semantics towards other programs: any of `atomic`, `acquire` and `release`."""
+        """The memory semantics: any of `atomic`, `acquire` and `release`."""
         self.memory = memory
         self._tensors = Tensors([])
 
@@ -66,29 +66,29 @@ class Accessed:
 
     @property
     def tensors(self) -> list[TensorInfo]:
-        """Those of the launch, and those that pointers in memory lead to."""
+        """The tensors of the launch, and those whose addresses the kernel loaded."""
         return [*self._tensors.tensors, *self.memory.adopted]
 
     @cached_property
     def elements(self) -> AccessedElements:
-        """The elements, for each lane."""
+        """The accessed elements of each lane."""
         known = Tensors(self.tensors) if self.memory.adopted else self._tensors
         return find_accessed_elements(self.pointers, self.mask, self.width, known)
 
     @property
     def tensors_by_name(self) -> dict[str, TensorInfo]:
-        """The tensors that `elements` may name, by name."""
+        """The tensors that may occur in `elements`, by name."""
         return {tensor.name: tensor for tensor in (*self._tensors.tensors, *self.memory.adopted)}
 
     def of_one_program(self) -> dict[str, Any]:
-        """The only program's tensor (None if it touches no known one), offsets and mask."""
+        """For a single lane: the tensor (None if no known tensor is accessed), offsets and mask."""
         found = self.elements.at(0)
         tensor = self.tensors_by_name.get(found.tensors[0]) if found.tensors else None
         return {"tensor": tensor, "offsets": found.elements(0), "mask": found.mask(0)}
 
 
 def program_sizes(grid: Any, kernel: str, least: int = 1) -> list[int]:
-    """The sizes of a launch's grid, at most three: none for None, one for an integer."""
+    """The sizes of a launch's grid: at most three, none for None, one for an integer."""
     sizes = () if grid is None else grid if isinstance(grid, tuple | list) else (grid,)
     try:
         numbers = [operator.index(n) for n in sizes if not isinstance(n, bool)]
@@ -124,7 +124,7 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class DSL:
-    """One backend. The core calls `trace`, `install`, `launch` and `analyze`; the other fields serve them."""
+    """A language. The core calls `trace`, `install`, `launch` and `analyze`; other fields support them."""
 
     name: str
     namespace: object
@@ -132,16 +132,16 @@ class DSL:
     operations: dict[str, tuple[type[Op], Adapter]]
     """For each op by attribute name: the type of its record, and its adapter."""
     patch_calls: Callable[[], contextlib.AbstractContextManager[None]]
-    """Run kernels on our executor, and let them call each other, while inside. A launch that a client makes
-    from a callback is inside already, and does not enter it again."""
+    """A context manager: while inside, kernels run on our executor, and can call each other. It is entered
+    once for nested launches, which a client's callback may make."""
     patch_loops: Callable[[Sequence["ForLoopCallbacks"]], contextlib.AbstractContextManager[None]]
-    """Report loops to these callbacks, while inside."""
+    """A context manager: while inside, loops of kernels call these callbacks."""
     here: Callable[[], "Here"]
-    """The position of the op that is being executed on this thread."""
+    """Returns the programs and iterations of the op that this thread executes."""
     loops_file: str
     """The file whose functions call the loop callbacks."""
 
-    # The interface.
+    # Called by the core.
     launch: Callable[[Call, Any, "ClientManager"], Any] | None = None
     """Run all programs of a grid: the call, the grid as the user wrote it (None if there is none), and the
     manager whose callbacks to call. Returns what the caller of the kernel receives. Without it there is no
@@ -155,31 +155,31 @@ class DSL:
     whether to decide (False: only find which tensors each access uses). None: accesses are only checked
     while the kernel runs."""
 
-    # What the interface needs of the language.
+    # Used by the functions above, and by clients.
     bind: Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Call | None] | None = None
-    """Bind a launch's arguments: kernel, positional and named arguments, grid. The result is None if this is
-    no launch (a warm-up). None: by the signature of the kernel's Python function."""
+    """Bind a launch's arguments: kernel, positional and named arguments, grid. Returns None for a call that
+    is not a launch (a warm-up). None: bind by the signature of the kernel's Python function."""
     compile: Callable[[Call, str], Any] | None = None
     """Compile a call for a target, for clients that ask for it; raises a TritonVizError if it cannot."""
     zeros: Callable[..., Any] | None = None
-    """The result of a load that a client skips, from the arguments of the load: zeros of its shape and type.
+    """Takes the arguments of a load that a client skips, and returns zeros of the result's shape and dtype.
     None: loads cannot be skipped."""
     environment: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
-    """Entered around a launch and by `with trace(...)`: stand-ins for a device that is not there."""
+    """A context manager around launches and `with trace(...)`: stand-ins for a device that is not present."""
     is_running: Callable[[], bool] = lambda: False
-    """Whether this thread runs a kernel: a traced kernel that is called then is a plain function."""
+    """Whether this thread runs a kernel. Inside a kernel, a traced kernel is called as a plain function."""
     kernel_classes: tuple[type, ...] = ()
     """Classes whose `run(*args, grid, **kwargs)` launches a kernel: `with trace(backend=...)` traces them."""
     checks_itself: bool = False
-    """Whether it checks every access of a kernel, and reports violations by `issue_callback`."""
+    """Whether the language checks every access itself, and reports violations to `issue_callback`."""
     client_options: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    """By a client's name, the arguments of its constructor if it is asked for by that name."""
+    """Constructor arguments for clients that are given by name, by the client's name."""
     folders: tuple[str, ...] = ()
     """Folders of the language's own package: their functions are left out of call paths."""
 
 
 def plain_function(kernel: Any) -> FunctionType | None:
-    """The Python function in what a decorator made of it; None if there is none."""
+    """The Python function inside the object that a decorator returned; None if there is none."""
     for _ in range(8):
         if isinstance(kernel, FunctionType):
             return kernel
@@ -190,10 +190,10 @@ def plain_function(kernel: Any) -> FunctionType | None:
 
 @dataclasses.dataclass(frozen=True)
 class Here:
-    """Where in a launch an op is: which programs, and which iteration of which loops."""
+    """The kernel, programs and loop iterations of an op that is being executed."""
 
     kernel: Callable
     """The plain Python function of the kernel."""
     programs: Programs
-    """Those that run it: the active lanes of a chunk."""
+    """The programs that execute it: the active lanes of a chunk."""
     iterations: tuple[tuple[int, int], ...]

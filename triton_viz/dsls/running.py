@@ -18,7 +18,7 @@ class _Thread(threading.local):
 
 
 class Running(Generic[MachineT]):
-    """One language's machines that run programs, at most one on a thread."""
+    """The machines of one language, at most one for each thread."""
 
     def __init__(self, outside: str):
         self._thread = _Thread()
@@ -39,12 +39,12 @@ class Running(Generic[MachineT]):
         return self._thread.machine is not None
 
     def enter(self, machine: MachineT) -> None:
-        """Make this the machine of the current thread."""
+        """Set the machine of the current thread."""
         self._thread.machine = machine
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Restore this thread's machine at the end: a client may launch a kernel from a callback."""
+        """Restore this thread's machine at the end, for a launch inside of a client's callback."""
         before = self._thread.machine
         try:
             yield
@@ -53,7 +53,7 @@ class Running(Generic[MachineT]):
 
     @contextlib.contextmanager
     def patch_loops(self, callbacks: Sequence["ForLoopCallbacks"]) -> Iterator[None]:
-        """Machines that are made inside report their loops to these."""
+        """While inside, new machines call these callbacks around loops."""
         outer = self.loop_callbacks
         self.loop_callbacks = (
             [c.before_loop_callback for c in callbacks if c.before_loop_callback],

@@ -9,7 +9,7 @@ from triton_viz.core.call_path import Columns
 from triton_viz.core.data import Program, Site
 
 NEVER = "it never happens"
-"""The reason of the verdict ok for an access that no program executes."""
+"""The reason for the verdict "ok" of an access that no program executes."""
 FLAGS = ("outside_view", "overflow", "misaligned")
 """Further violations that a verdict may have, each with a witness."""
 Decision = Literal["ok", "violation", "concrete", "undecided"]
@@ -21,69 +21,69 @@ class Witness:
 
     program: Program
     iterations: tuple[tuple[int, int], ...]
-    """For each loop around it, outermost first: the loop's line, and which iteration."""
+    """For each loop around it, outermost first: the loop's line and the iteration."""
     index: tuple[int, ...]
-    """Which element of the block."""
+    """The index of the element in the block."""
     address: int
-    """The first byte that is touched."""
+    """The address of the first accessed byte."""
     tensor: str = ""
     """The name of the tensor that the pointer was derived from."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AccessVerdict:
-    """An access at one line of source, of all programs and all iterations that execute it."""
+    """The verdict on an access at one line of source, for all programs and iterations that execute it."""
 
     call_path: tuple[Site, ...]
     """The kernel's own line first, then the functions it called; empty for a descriptor made on the host."""
     kind: str
-    """load, store, atomic; or descriptor: all that one describes."""
+    """load, store, atomic, or descriptor (all elements that a descriptor describes)."""
     loops: tuple[tuple[int, int | None], ...]
-    """For each loop around it: the line, and the iteration; None if this stands for all of them."""
+    """For each loop around it: the line, and the iteration (None for all iterations)."""
     verdict: Decision
-    """ok: proved. violation: `witness` shows it. concrete: it depends on data. undecided: unknown."""
+    """ok: proved. violation: see `witness`. concrete: depends on data. undecided: not decided."""
     reason: str = ""
-    """Why it is concrete or undecided."""
+    """The reason for "concrete" or "undecided"."""
     tensor: str = ""
-    """The name of the tensor whose pointer it is, or of each that it may be; empty if that is not clear."""
+    """The names of the tensors that the pointer may be derived from; empty if unknown."""
     witness: Witness | None = None
-    """Of a violation: an element outside of the memory that the tensor is a view of."""
+    """An element outside of the storage that the tensor is a view of."""
     outside_view: Witness | None = None
-    """An element that is inside of that memory, but none of the tensor's own elements."""
+    """An element inside of that storage, at an address that is not of the tensor's elements."""
     overflow: Witness | None = None
-    """An element whose address was computed with a signed number that wrapped around."""
+    """An element whose address was computed with a signed integer that wrapped around."""
     misaligned: Witness | None = None
-    """An element whose address is no multiple of its size from the tensor's first."""
+    """An element whose distance from the tensor's first is not a multiple of the element size."""
     may_wrap: bool = False
-    """Whether its address is computed with a signed number that may wrap around, depending on data."""
+    """Whether the address depends on a signed integer that may wrap around, depending on data."""
     width: int = 1
-    """Bytes of one element."""
+    """The element size in bytes."""
     shape: tuple[int, ...] = ()
-    """The block's."""
+    """The shape of the block."""
     masked: bool = False
     """Whether it has a mask."""
     through_descriptor: bool = False
     """Whether its pointers come from a tensor descriptor or a block pointer."""
     columns: Columns = ()
-    """Which of the accesses of a line."""
+    """Identifies the access among those of its line."""
     describe: Callable[[], str] | None = dataclasses.field(default=None, repr=False, compare=False)
-    """Gives `expression`, which is computed on first use."""
+    """Computes `expression` on first use."""
 
     @cached_property
     def expression(self) -> str:
-        """The address in the user's names: a line for the expression, and one for each variable in it."""
+        """The address in the names of the source: a line for the expression, and a line for each variable."""
         return "" if self.describe is None else self.describe()
 
 
 @dataclasses.dataclass(frozen=True)
 class Analysis:
-    """All accesses that were found, in program order."""
+    """The verdicts on all accesses that the analysis found, in program order."""
 
     accesses: tuple[AccessVerdict, ...]
     complete: bool
-    """Whether these are all that the kernel has: False if the analysis had to stop early."""
+    """Whether these are all accesses of the kernel: False if the analysis stopped early."""
     reason: str = ""
-    """Why it had to stop."""
+    """Why it stopped early."""
 
     @property
     def proved(self) -> bool:
@@ -97,5 +97,5 @@ class Analysis:
 
     @property
     def open(self) -> tuple[AccessVerdict, ...]:
-        """Those that have to be checked on real data."""
+        """The accesses that have to be checked while the kernel runs."""
         return tuple(access for access in self.accesses if access.verdict in ("concrete", "undecided"))

@@ -1,5 +1,5 @@
-"""The grid executor: all programs of a grid at once, one lane each, on NumPy.
+"""The grid executor: runs all programs of a grid at once on NumPy, each in its own lane.
 
-Every value has a leading lane axis (one lane per program, or length 1 where all lanes agree). Knows no
-language: what is particular to Triton is in `triton_viz.dsls.triton`.
+Every value has a leading lane axis (one lane per program, or length 1 where all lanes agree). The executor is
+independent of the kernel's language.
 """

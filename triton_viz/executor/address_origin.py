@@ -1,9 +1,10 @@
-"""The origin of an address: the numbers in memory that a pointer was computed from.
+"""The origin of an address: the integers in memory that a pointer was computed from.
 
-A kernel may follow a pointer that it has loaded (a grouped matmul reads its matrices' addresses from a
-tensor), and from there it may reach the storage of the tensor that starts at that address, but no other. So a
-value that depends on loaded 64-bit numbers carries them along, through arithmetic, casts and changes of
-shape. Whether one of them is a tensor's address is looked up when a pointer with this origin is used.
+A kernel may use a pointer that it has loaded (a grouped matmul reads its matrices' addresses from a tensor).
+Such a pointer may access the storage of the tensor that starts at the loaded address, and no other. So a
+value that depends on loaded 64-bit integers has references to them (its origin), which arithmetic, casts and
+changes of shape propagate. The executor looks up whether one of them is a tensor's address when the pointer
+is used.
 """
 
 from collections.abc import Callable
@@ -11,14 +12,14 @@ from collections.abc import Callable
 import numpy as np
 
 LEAST_ADDRESS = 1 << 22
-"""No tensor is at a lower address: programs themselves are loaded there at the lowest."""
+"""The lowest address of a tensor: executables are loaded here or above."""
 
 
 class Origin:
-    """The loaded numbers that a value depends on; a value without any has no Origin.
+    """The loaded integers that a value depends on; a value without any has no Origin.
 
-    Each array of `roots` has the shape (K, L, *block): K numbers for each element, 0 where there is none. L
-    and any axis of the block may be 1 where all agree.
+    Each array of `roots` has the shape (K, L, *block): K integers for each element, padded with 0. L and any
+    axis of the block may be 1 where all agree.
     """
 
     __slots__ = ("roots",)
@@ -28,7 +29,7 @@ class Origin:
 
     @classmethod
     def loaded(cls, data: np.ndarray, keep: np.ndarray | None) -> "Origin | None":
-        """The origin of 64-bit numbers that were loaded (where `keep`), unless none can be an address."""
+        """The origin of loaded 64-bit integers (where `keep`); None if none of them can be an address."""
         if data.size == 0 or int(data.max()) < LEAST_ADDRESS:
             return None
         bits = data.view(np.int64)
@@ -36,20 +37,20 @@ class Origin:
 
     @property
     def numbers(self) -> int:
-        """How many numbers it holds."""
+        """The number of integers that it holds."""
         return sum(root.size for root in self.roots)
 
     @property
     def per_lane(self) -> bool:
-        """Whether all elements of a lane have the same one."""
+        """Whether all elements of a lane have the same origin."""
         return all(root[0, 0].size == 1 for root in self.roots)
 
     def of_lanes(self) -> "Origin":
-        """That of each lane, if all elements of a lane have the same one."""
+        """The origin of each lane; None if the elements of a lane have different origins."""
         return Origin(tuple(root.reshape(root.shape[:2]) for root in self.roots))
 
     def of_rank(self, rank: int) -> "Origin":
-        """A scalar's origin for a block of so many axes; a block's is unchanged."""
+        """A scalar's origin, broadcast to a block with `rank` axes; a block's origin is unchanged."""
         return Origin(
             tuple(
                 root if root.ndim == rank + 2 else root.reshape(*root.shape[:2], *(1,) * rank)
@@ -58,7 +59,7 @@ class Origin:
         )
 
     def picked(self, keep: np.ndarray) -> "Origin":
-        """That of the elements where a mask of shape (L, *block) is true, one after the other."""
+        """The origins of the elements where a mask of shape (L, *block) is true, as a flat list."""
         return Origin(
             tuple(
                 root.reshape(len(root), 1)
@@ -69,7 +70,7 @@ class Origin:
         )
 
     def moved(self, shape: tuple[int, ...], move: Callable[[np.ndarray], np.ndarray]) -> "Origin":
-        """After a change of shape: `move` does it to elements of shape (L, *shape)."""
+        """The origin after a change of shape: `move` rearranges elements of shape (L, *shape)."""
         moved = []
         for root in self.roots:
             whole = np.broadcast_to(root, (*root.shape[:2], *shape))
@@ -77,7 +78,7 @@ class Origin:
         return Origin(tuple(moved))
 
     def mixed(self, rank: int) -> "Origin":
-        """After an op that may move any element of a lane anywhere: each element has all of its lane's."""
+        """The origin after an op that may move elements within a lane: each element has those of its lane."""
         roots = []
         for root in self.roots:
             numbers = root.reshape(*root.shape[:2], -1)
@@ -87,7 +88,7 @@ class Origin:
 
 
 def joined(*origins: Origin | None) -> Origin | None:
-    """The origin of what depends on all of these values, which have the same number of axes."""
+    """The origin of a value that depends on values with these origins, which have equal ranks."""
     found: list[np.ndarray] = []
     for origin in origins:
         for root in () if origin is None else origin.roots:

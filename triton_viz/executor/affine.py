@@ -9,14 +9,14 @@ from functools import reduce
 import numpy as np
 
 Bounds = tuple[np.ndarray, np.ndarray] | None
-"""Along one axis of a block, from which index on and up to which (not included), each of shape (L,)."""
+"""The bounds of a box along one axis: start and end (exclusive), each of shape (L,)."""
 
 
 class Affine:
     """Integers, one block per lane: `base[lane] + sum(index[axis] * steps[axis])`.
 
-    The base is int64, and arithmetic on it wraps around like NumPy's, while `low` and `high` are exact. So a
-    result is right if `exact` says so; pointers need not be, as addresses wrap around.
+    The base is int64 and wraps around, while `low` and `high` are exact Python integers. An integer result is
+    correct only if `exact`; pointers may wrap around.
     """
 
     __slots__ = ("_lane_step", "base", "high", "low", "shape", "steps")
@@ -24,7 +24,7 @@ class Affine:
     def __init__(self, base: np.ndarray, steps: tuple[int, ...], shape: tuple[int, ...], low: int, high: int):
         self.base, self.steps, self.shape = base, steps, shape
         self.low, self.high = low, high
-        """No value is below or above these; they need not be reached."""
+        """Bounds of all values, not necessarily tight."""
         self._lane_step: int | bool | None = False
 
     @classmethod
@@ -39,28 +39,28 @@ class Affine:
 
     @property
     def exact(self) -> bool:
-        """Whether no number can have wrapped around: all of them fit into int64."""
+        """Whether all values fit into int64, so that none has wrapped around."""
         return self.low >= -(2**63) and self.high < 2**63
 
     @property
     def lane_step(self) -> int | None:
-        """The distance from each lane's base to the next one's, if it is the same everywhere."""
+        """The distance between the bases of neighbouring lanes; None if it is not constant."""
         if self._lane_step is False:
             self._lane_step = lane_step(self.base)
         return self._lane_step
 
     @property
     def constant(self) -> bool:
-        """Whether each lane's block holds one number only."""
+        """Whether all elements of each lane's block are equal."""
         return not any(self.steps)
 
     def exact_range(self) -> tuple[int, int]:
-        """The smallest and the largest value, if no number has wrapped around."""
+        """The smallest and the largest value; None if a value may have wrapped around."""
         below, above = spread(self.steps, self.shape)
         return int(self.base.min()) + below, int(self.base.max()) + above
 
     def data(self) -> np.ndarray:
-        """All numbers, as int64, of shape (L, *shape)."""
+        """All values, as int64, of shape (L, *shape)."""
         result = self.base.reshape(-1, *(1,) * len(self.shape))
         for axis, step in enumerate(self.steps):
             if step:
@@ -73,7 +73,7 @@ class Affine:
         return np.broadcast_to(result, (len(self.base), *self.shape))
 
     def at(self, lane: int) -> np.ndarray:
-        """One lane's numbers."""
+        """The values of one lane."""
         first = lane if len(self.base) > 1 else 0
         return Affine(self.base[first : first + 1], self.steps, self.shape, self.low, self.high).data()[0]
 
@@ -93,7 +93,7 @@ class Affine:
         return Affine(-self.base, tuple(-s for s in self.steps), self.shape, -self.high, -self.low)
 
     def multiply(self, other: "Affine") -> "Affine | None":
-        """The product, if one of the two is the same number all over."""
+        """The product, if one factor is constant in each lane."""
         if other.constant and len(other.base) == 1:
             return self.scale(int(other.base[0]))
         if self.constant and len(self.base) == 1:
@@ -104,7 +104,7 @@ class Affine:
         return None
 
     def scale(self, by: int) -> "Affine":
-        """Each number times one."""
+        """All values multiplied by a constant."""
         low, high = sorted((self.low * by, self.high * by))
         return Affine(self.base * by, tuple(s * by for s in self.steps), self.shape, low, high)
 
@@ -132,7 +132,7 @@ class Affine:
         return Affine(self.base, steps, shape, self.low, self.high)
 
     def below_zero(self) -> "Box | None":
-        """Where it is negative, if that is a box and known without looking at all elements."""
+        """The mask of negative values, if it is a box that follows from the bases and steps."""
         if not self.exact:
             return None
         if self.high < 0:
@@ -143,7 +143,7 @@ class Affine:
         if not axes:
             if self.exact_range()[1] < 0:
                 return Box((None,) * len(self.shape), self.shape)
-            # One answer for a lane's whole block: none of its first axis, or all of it.
+            # The comparison is constant in each lane: bounds of the first axis are (0, 0) or (0, size).
             size = self.shape[0]
             bounds = (np.zeros_like(self.base), np.where(self.base < 0, size, 0))
             return Box((bounds, *(None,) * (len(self.shape) - 1)), self.shape)
@@ -178,7 +178,7 @@ class Box:
 
     @property
     def lanes(self) -> int:
-        """How many lanes it tells apart; 1 where they agree."""
+        """The length of the lane axis: 1 if all lanes have the same bounds."""
         return max((len(b[0]) for b in self.bounds if b is not None), default=1)
 
     def data(self) -> np.ndarray:
@@ -229,7 +229,7 @@ class Box:
         )
 
     def limits(self, lanes: int) -> tuple[np.ndarray, np.ndarray]:
-        """From where and up to where, as two arrays of shape (lanes, rank)."""
+        """The starts and the ends, as two arrays of shape (lanes, rank)."""
         rank = len(self.shape)
         start, end = np.zeros((lanes, rank), np.int64), np.empty((lanes, rank), np.int64)
         for axis, bounds in enumerate(self.bounds):
@@ -252,7 +252,7 @@ class Box:
 
 
 def lane_step(base: np.ndarray) -> int | None:
-    """The distance between neighbours, if it is one; 0 for a single lane."""
+    """The constant distance between neighbours, None if it varies; 0 for a single lane."""
     if len(base) == 1:
         return 0
     step = int(base[1] - base[0])
@@ -264,18 +264,18 @@ def lane_step(base: np.ndarray) -> int | None:
 
 
 def spread(steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int]:
-    """How far a block reaches below and above its base."""
+    """The extent of a block below and above its base."""
     ends = [step * (size - 1) for step, size in zip(steps, shape, strict=True)]
     return sum(e for e in ends if e < 0), sum(e for e in ends if e > 0)
 
 
 def wrapped(number: int) -> int:
-    """An integer as 64 bits hold it."""
+    """An integer, wrapped around to int64."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 def apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether no two elements have one address: each step is larger than the extent of all smaller ones."""
+    """Whether all elements have different addresses: each step exceeds the extent of all smaller ones."""
     reach = 0
     for step, size in sorted((abs(step), size) for step, size in zip(steps, shape, strict=True) if size > 1):
         if step <= reach:

@@ -1,4 +1,4 @@
-"""Atomics over lanes: the result is as if the programs had run one after the other."""
+"""Atomics over lanes, with the result of running the programs one after the other."""
 
 from collections.abc import Callable
 
@@ -25,9 +25,9 @@ def apply(
     write: Callable[[np.ndarray, np.ndarray], None],
     rounded: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Apply an op to addresses in their order, each seeing what the ones before it left behind.
+    """Apply an op to addresses in order; each sees the results of those before it.
 
-    The arrays are flat; the result is what each found. `rounded` brings a sum back to a type NumPy lacks.
+    The arrays are flat. Returns the value that each found. `rounded` rounds a sum to a type that NumPy lacks.
     """
     order = np.argsort(addresses, kind="stable")
     ordered = addresses[order]

@@ -1,7 +1,7 @@
-"""Runs all programs of a grid: chunk by chunk, each chunk's programs at once.
+"""Runs all programs of a grid in chunks. The programs of a chunk run together.
 
-Programs of a grid have no order, so chunks may be of any size, and lanes that cannot continue together may be
-run apart. A chunk that has to be run again is undone first; the chunks before it stand.
+Programs of a grid have no order, so chunks may have any size, and lanes that cannot continue together may run
+separately. Before a chunk runs again, its writes are undone; those of earlier chunks remain.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ from triton_viz.core.records.columns import Programs
 from triton_viz.executor.lanes import Diverged, RunLater, RunOneByOne
 
 FIRST_LANES = 256
-"""The size of the first chunk, before anything is known of a kernel's blocks."""
+"""The size of the first chunk, when the sizes of the kernel's blocks are not known yet."""
 BYTES_PER_VALUE = 1 << 20
-"""How large a chunk's largest value should be: it, and a few like it, should stay in the cache."""
+"""The target size of a chunk's largest value, in bytes: a few of that size should fit into the cache."""
 MOST_LANES = 1 << 14
 _PROGRESS_DELAY = 1.0
-"""Seconds after which a launch shows its progress."""
+"""Seconds after which a launch shows a progress bar."""
 
 
 class Machine(Protocol):
@@ -37,11 +37,11 @@ class Machine(Protocol):
 
     @property
     def bytes_per_lane(self) -> int:
-        """How large the largest value was, for one program."""
+        """The size of the largest value of one program."""
         ...
 
     def enter(self) -> None:
-        """Make it the current thread's."""
+        """Make it the machine of the current thread."""
         ...
 
     def begin(self, order: np.ndarray) -> Programs:
@@ -57,7 +57,7 @@ class Machine(Protocol):
         ...
 
     def may_wait(self, others_may_help: bool) -> None:
-        """Set whether a program that waits for another raises `RunLater` (else it raises an error)."""
+        """Set whether a program that waits for another raises `RunLater`; otherwise it raises an error."""
         ...
 
 
@@ -72,7 +72,7 @@ def run_grid(
     progress: Callable[[int], None] = lambda done: None,
     chosen: np.ndarray | None = None,
 ) -> None:
-    """Run programs 0 to `total`. `began` is called with each chunk, `discarded` for one that is run again.
+    """Run `total` programs. Calls `began` with each chunk, and `discarded` when a chunk has to run again.
 
     With `chosen`, only the programs with these linear ids are run, in this order. A chunk of one
     program is run again only if it waited for a program after it. With several threads, chunks run side by
@@ -126,7 +126,7 @@ class _Chunks:
         machine.may_wait(others_may_help=True)
 
     def chunk(self, order: np.ndarray) -> None:
-        """Run these programs; together if that can be, otherwise in groups or one by one."""
+        """Run these programs together if possible, otherwise in groups or one by one."""
         machine = self._machine
         self._began(machine.begin(order))
         try:
@@ -135,7 +135,7 @@ class _Chunks:
             if len(order) == 1:
                 raise
             self._undo()
-            # An atomic's result tells in which order programs came: then that order has to be kept.
+            # The results of atomics depend on the order of programs, so the order has to be kept.
             groups = split.groups if not machine.ordered else [[lane] for lane in range(len(order))]
             for group in groups:
                 self.chunk(order[group])
@@ -158,7 +158,7 @@ class _Chunks:
         waiting, stuck = sorted(self._later, key=lambda order: order[0]), False
         while waiting:
             self._later.clear()
-            # A program mostly waits for its successor, so the last comes first.
+            # A program mostly waits for the one after it, so run the last one first.
             for order in waiting if stuck else waiting[::-1]:
                 self.chunk(order)
             stuck = len(self._later) == len(waiting)
@@ -177,7 +177,7 @@ def _on_threads(
     size: int,
     threads: int,
 ) -> None:
-    """Run chunks of some size on several threads."""
+    """Run chunks on several threads."""
     turns = _Turns(range(0, total, size))
 
     def work() -> None:
@@ -205,7 +205,7 @@ def _on_threads(
         for thread in pool:
             thread.start()
         for _ in pool:
-            ended_one.get()  # not join: an interrupted join marks a thread as ended that is running
+            ended_one.get()  # not `join`: an interrupted join may mark a running thread as ended
     except BaseException:  # KeyboardInterrupt
         turns.stop()
         _interrupt(pool, ended)
@@ -217,7 +217,7 @@ def _on_threads(
 
 
 def _interrupt(pool: list[threading.Thread], ended: list[threading.Thread]) -> None:
-    """End threads, also one that is in an endless loop."""
+    """Raise an exception in threads to end them, also in an endless loop."""
     for thread in pool:
         while thread.ident is not None and thread not in ended:
             ident = ctypes.c_ulong(thread.ident)
@@ -227,11 +227,11 @@ def _interrupt(pool: list[threading.Thread], ended: list[threading.Thread]) -> N
 
 
 class _Stopped(BaseException):
-    """Ends this thread: another chunk has failed, or the user pressed Ctrl-C."""
+    """Ends a thread because another chunk has failed, or because of KeyboardInterrupt."""
 
 
 class _Turns:
-    """Hands out chunks in order, and lets one wait until all before it are done."""
+    """Hands out chunks in order. A chunk can wait until all chunks before it are done."""
 
     def __init__(self, starts: range):
         self._left = iter(starts)
@@ -241,7 +241,7 @@ class _Turns:
         self.errors: dict[int, BaseException] = {}
 
     def take(self) -> int | None:
-        """The next chunk; None if there is none."""
+        """Returns the next chunk; None after the last."""
         with self._changed:
             start = next(self._left, None) if self._stopped_at == math.inf else None
             if start is not None:
@@ -249,13 +249,13 @@ class _Turns:
             return start
 
     def done(self, start: int) -> None:
-        """A chunk has ended."""
+        """Report the end of a chunk."""
         with self._changed:
             self._running.discard(start)
             self._changed.notify_all()
 
     def wait(self, start: int) -> None:
-        """Until a chunk is the first of those that run."""
+        """Wait until all chunks before this one are done."""
         with self._changed:
             while min(self._running) != start:
                 if start > self._stopped_at:
@@ -290,7 +290,7 @@ class Progress:
             self._bar.stop()
 
     def __call__(self, done: int) -> None:
-        """So many more programs are done. Called from any thread."""
+        """Report that `done` more programs are done. May be called from any thread."""
         if self._begin is None:
             return
         with self._lock:

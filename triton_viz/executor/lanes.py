@@ -4,14 +4,14 @@ import numpy as np
 
 
 class Lanes:
-    """The lanes of a chunk, one program each."""
+    """The lanes of a chunk: one for each program."""
 
     __slots__ = ("active", "count")
 
     def __init__(self, count: int, active: np.ndarray | None = None):
         self.count = count
         self.active = active
-        """Which lanes run the current statement, (count,) bools; None means all. Side effects are theirs."""
+        """The lanes that execute the current statement, as bools of shape (count,); None for all."""
 
 
 def of_active(values: np.ndarray, lanes: Lanes) -> np.ndarray:
@@ -20,20 +20,20 @@ def of_active(values: np.ndarray, lanes: Lanes) -> np.ndarray:
 
 
 class Diverged(Exception):
-    """Lanes disagree about something that cannot be computed for all of them at once.
+    """Lanes differ in a condition or size that has to be equal to run them together.
 
-    It is not an error of the kernel: undo the chunk, and run each group of lanes from the start.
+    Not an error of the kernel: the executor undoes the chunk, and runs each group of lanes from the start.
     """
 
     def __init__(self, groups: list[np.ndarray], reason: str):
         super().__init__(f"{reason}: the lanes continue in {len(groups)} groups")
         self.groups = groups
-        """Indices of lanes. Every lane that the chunk began with is in exactly one group."""
+        """Indices of lanes. Each lane of the chunk is in exactly one group."""
         self.reason = reason
 
 
 class RunOneByOne(Exception):
-    """This chunk's programs may wait for each other: undo the chunk, and run them one at a time."""
+    """The chunk's programs may wait for each other: the executor undoes it, and runs them one by one."""
 
     def __init__(self, reason: str):
         super().__init__(reason)
@@ -41,11 +41,11 @@ class RunOneByOne(Exception):
 
 
 class RunLater(Exception):
-    """A program that runs alone waits for one that has not run: undo it, and run the others first."""
+    """A program that runs alone waits for another: the executor undoes it, and runs the others first."""
 
 
 def groups_of(values: np.ndarray, lanes: Lanes, began: np.ndarray | None) -> list[np.ndarray]:
-    """The active lanes by value, and after them those that the chunk began with and that are not active."""
+    """The groups of active lanes with equal values, and last the group of the inactive lanes."""
     present = np.ones(lanes.count, bool) if began is None else began
     active = present if lanes.active is None else lanes.active
     values = np.broadcast_to(values, lanes.count)

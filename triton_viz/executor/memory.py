@@ -1,9 +1,9 @@
-"""The memory that a kernel may access. All accesses of kernels are done here.
+"""The memory that a kernel may access. All accesses of kernels are executed here.
 
-That is its arguments' storages, and the storage of a tensor whose address it has loaded from there (a grouped
-matmul reads pointers from a tensor), for pointers that were computed from that address
-(`address_origin.py`). Every access is checked before it happens: a wild pointer is an error, never a crash,
-and never another tensor's elements.
+A kernel may access the storages of its arguments. A pointer that was computed from a loaded tensor address
+(a grouped matmul reads pointers from a tensor) may access the storage of that tensor (`address_origin.py`).
+Every access is checked before it is executed: an invalid pointer raises an error, and never accesses another
+tensor or crashes the process.
 """
 
 import gc
@@ -21,13 +21,13 @@ from triton_viz.executor.storages import LiveTensors, Storages, named_after_tabl
 from triton_viz.executor.value import Value
 
 _MOST_REGIONS = 16
-"""With more different boxes than this among lanes, elements are picked one by one."""
+"""With more different boxes than this among the lanes, elements are accessed one by one."""
 _MOST_REMEMBERED = 1 << 20
-"""For so many loaded numbers it is remembered whether they are addresses."""
+"""The most loaded integers for which a cache holds whether they are addresses."""
 
 Undo = Callable[[], None]
 Mask = Box | np.ndarray | None
-"""Which elements an access touches: a box, booleans of shape (L, *shape), or all."""
+"""A mask: a box, booleans of shape (L, *shape), or None for all elements."""
 
 
 class Memory:
@@ -35,13 +35,13 @@ class Memory:
 
     def __init__(self, tensors: Iterable[TensorInfo]):
         self._storages = Storages(tuple(tensors), {})
-        """Replaced as a whole, under the lock; read without."""
+        """Immutable: replaced under the lock, read without it."""
         self._lock = threading.RLock()
         self._live = LiveTensors()
         self._looked_for: set[int] = set()
-        """Loaded numbers of which it is known whether they are a tensor's address."""
+        """A cache: loaded integers, and whether each is a tensor's address."""
         self._keep_alive: list[object] = []
-        """The tensors that loaded addresses lead to."""
+        """The tensors that start at loaded addresses."""
 
     def release(self) -> None:
         """Drop references to tensors that are not arguments, after the last program."""
@@ -49,7 +49,7 @@ class Memory:
 
     @property
     def adopted(self) -> list[TensorInfo]:
-        """Tensors that are no arguments: addresses in memory led to them."""
+        """The tensors that are not arguments, and whose addresses the kernel loaded."""
         return self._storages.adopted
 
     # --- whole blocks ---
@@ -57,9 +57,9 @@ class Memory:
     def load(
         self, pointers: Value, mask: Mask, fill: np.ndarray | None, dtype: np.dtype, lanes: int
     ) -> np.ndarray:
-        """The values at the pointers, of shape (L, *shape); where the mask is false, the fill or 0.
+        """The values at the pointers, of shape (L, *shape); where the mask is false, the fill value or 0.
 
-        `lanes` is how many lanes the result tells apart.
+        `lanes` is the length of the result's lane axis.
         """
         form, origin = pointers.affine if pointers.shape else None, pointers.origin
         if form is not None and mask is None:
@@ -135,7 +135,7 @@ class Memory:
         raw_memory.put(addresses, values)
 
     def check(self, addresses: np.ndarray, width: int, keep: np.ndarray, origin: Origin | None) -> None:
-        """Raise an error unless all of these addresses, those of a block where `keep`, may be touched."""
+        """Raise an error unless all of these addresses, those of a block where `keep`, may be accessed."""
         if addresses.size:
             self._check(addresses, width, keep, None if origin is None else origin.picked(keep))
 
@@ -155,9 +155,9 @@ class Memory:
     # --- checks ---
 
     def _check_block(self, form: Affine, width: int, origin: Origin | None) -> bool:
-        """Raise an error unless every element may be touched; False if some address wrapped around.
+        """Raise an error unless every element may be accessed.
 
-        In that case the elements have to be accessed one by one.
+        Returns False if an address wrapped around: then the elements have to be accessed one by one.
         """
         below, above = spread(form.steps, form.shape)
         base = form.base
@@ -176,7 +176,7 @@ class Memory:
     def _check(
         self, addresses: np.ndarray, width: int, keep: np.ndarray | None, origin: Origin | None
     ) -> None:
-        """Raise an error unless every address may be touched. With `keep`, they are some of a block's."""
+        """Raise an error unless every address may be accessed. `keep` selects them from a block's."""
         if origin is None:
             low, high = int(addresses.min()), int(addresses.max()) + width
             if self._storages.holds(low, high):
@@ -184,7 +184,7 @@ class Memory:
         self._check_each(addresses, width, keep, origin)
 
     def holds(self, low: int, high: int, origin: Origin | None = None) -> bool:
-        """Whether all bytes from low up to high may be touched by pointers of this origin."""
+        """Whether pointers with this origin may access all bytes from low up to high."""
         if origin is None:
             return self._storages.holds(low, high)
         if any(root.size != len(root) for root in origin.roots):
@@ -199,16 +199,16 @@ class Memory:
         bad = self.outside(lows, highs, origin)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
-            if keep is not None:  # count where its elements came from
+            if keep is not None:  # from an index among the kept elements to one in the block
                 first = int(np.flatnonzero(keep)[first])
             lane = first // ((addresses if keep is None else keep)[0].size)
             raise AccessError(self._explain(addresses[bad], width, origin), lane=lane)
 
     def outside(self, lows: np.ndarray, highs: np.ndarray, origin: Origin | None = None) -> np.ndarray:
-        """Which spans of bytes must not be touched by pointers of this origin.
+        """Which spans of bytes pointers with this origin must not access.
 
-        A pointer that was computed from a loaded tensor's address may touch that tensor's storage only, and
-        any other pointer the arguments' storages.
+        A pointer that was computed from a loaded tensor address may access that tensor's storage only, any
+        other pointer the arguments' storages.
         """
         limits = None if origin is None else self._limits(origin)
         if not limits:
@@ -222,16 +222,16 @@ class Memory:
         return ~inside
 
     def _limits(self, origin: Origin) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each alternative, start and end of the memory that each element may access; 0 and 0 if none."""
+        """For each row of the origin's roots: the bounds of the memory each element may access, or zeros."""
         known = self.resolve(origin)
         storages = self._storages
         rows = () if known is None else (row for root in known.roots for row in root)
         return [found for row in rows if (found := storages.limits(row)) is not None]
 
     def resolve(self, origin: Origin) -> Origin | None:
-        """An origin without the numbers that are no tensor's address; None if there are no others.
+        """The origin restricted to tensor addresses; None if there are none.
 
-        The tensors that start at the others may be touched from now on.
+        From now on the kernel may access the tensors that start at these addresses.
         """
         numbers = np.unique(np.concatenate([np.unique(root) for root in origin.roots]))
         self._adopt(number for number in numbers.tolist() if number >= LEAST_ADDRESS)
@@ -257,7 +257,7 @@ class Memory:
             return
         with self._lock:
             found = {}
-            # Another thread may have looked for them in the meantime: a tensor keeps the name that it got.
+            # Another thread may have found them in the meantime: a tensor keeps its name.
             new = [address for address in new if address not in self._looked_for]
             for address, info, tensor in self._live.at(new):
                 own = next((own for own in self._storages.arguments if own.storage == info.storage), None)
@@ -315,13 +315,13 @@ def _any_in(addresses: np.ndarray, storage: tuple[int, int]) -> bool:
 
 
 def _clipped(addresses: np.ndarray, distance: int) -> np.ndarray:
-    """Addresses plus a distance. A sum that would wrap around is clipped, and stays invalid."""
+    """Addresses plus a distance. A sum that would wrap around is clipped to an invalid address."""
     most = 2**61  # of two such numbers the sum does not wrap around; no address is as high
     return np.clip(addresses, -most, most) + max(-most, min(distance, most))
 
 
 def effective(mask: Value | None, active: np.ndarray | None, shape: tuple[int, ...]) -> Mask:
-    """A mask, in its simplest form, of the lanes that are active."""
+    """A mask restricted to the active lanes, in its simplest form."""
     if mask is None or (mask.box is not None and mask.box.full):
         if active is None:
             return None
@@ -360,7 +360,7 @@ def _write_block(form: Affine, values: np.ndarray, regular: bool) -> None:
 
 
 def _by_region(form: Affine | None, origin: Origin | None) -> bool:
-    """Whether the parts of blocks that a box keeps are accessed as blocks."""
+    """Whether to access the parts of blocks inside of a box as blocks."""
     return form is not None and (origin is None or origin.per_lane)
 
 

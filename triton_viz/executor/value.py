@@ -9,7 +9,7 @@ from triton_viz.executor.affine import Affine, Box
 
 
 class Handle:
-    """The methods that a language layer calls on any value: hints to a compiler, and types."""
+    """The methods that a language layer calls on every value: compiler hints and types."""
 
     __slots__ = ("attr", "dtype")
 
@@ -38,7 +38,7 @@ class Value(Handle):
     """The value of a tensor of the language while a grid runs.
 
     `data` is an array of shape (L, *shape), L being the number of lanes, or 1 where all lanes agree. It is
-    computed when first asked for if the value is known in a compact form. Never written to.
+    computed on first use if the value has a compact form. It is never written to.
     """
 
     __slots__ = ("_data", "affine", "box", "np_dtype", "origin", "shape")
@@ -61,14 +61,14 @@ class Value(Handle):
         self.np_dtype = np_dtype
         """NumPy's type of an affine value's elements."""
         self.origin = origin
-        """The loaded numbers that it depends on, if one of them may be an address."""
+        """The loaded integers that it depends on, if one of them may be an address."""
         form = affine or box
         self.shape: tuple[int, ...] = form.shape if form is not None else data.shape[1:]  # type: ignore[union-attr]
-        """The block's, without lanes."""
+        """The block's shape, without the lane axis."""
 
     @property
     def data(self) -> np.ndarray:
-        """The numbers, of shape (L, *shape)."""
+        """The elements, of shape (L, *shape)."""
         if self._data is None:
             if self.affine is not None:
                 data = self.affine.data()
@@ -80,7 +80,7 @@ class Value(Handle):
 
     @property
     def lanes(self) -> int:
-        """How many lanes it tells apart; 1 where all agree."""
+        """The length of the lane axis: 1 if the lanes agree."""
         if self._data is not None:
             return len(self._data)
         return len(self.affine.base) if self.affine is not None else self.box.lanes  # type: ignore[union-attr]
@@ -101,7 +101,7 @@ class Value(Handle):
         return self.affine
 
     def at(self, lane: int) -> np.ndarray:
-        """One lane's block."""
+        """The block of one lane."""
         if self._data is not None:
             return self._data[lane if len(self._data) > 1 else 0]
         if self.affine is not None:

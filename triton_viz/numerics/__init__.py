@@ -1,4 +1,1 @@
-"""Numerics that NumPy lacks: narrow floats, directed rounding, special functions, libdevice.
-
-Arrays in, arrays out. Imports no DSL and no client.
-"""
+"""Functions of arrays that NumPy lacks: narrow floats, directed rounding, special functions, libdevice."""

@@ -1,13 +1,13 @@
-"""The narrow floats that NumPy lacks: bfloat16, the fp8 types, and what scaled dot products are made of.
+"""The narrow floats that NumPy lacks: bfloat16, the fp8 types, and the types of scaled dot products.
 
-A value of one of these types lives as a float32 array whose every element the narrow type can hold.
-Arithmetic is float32's, and `round_to` brings the result back. Memory holds bits: `decode` reads them, `pack`
-writes them. Types go by Triton's names, the keys of `STORAGE`.
+A block of one of these types is a float32 array whose elements the narrow type can represent. Arithmetic is
+done in float32, and `round_to` rounds the result to the narrow type. Memory holds bits: `decode` reads them,
+`pack` writes them. Types have Triton's names, the keys of `STORAGE`.
 
 ml_dtypes defines the values of each type, and converts bfloat16. 8-bit floats are looked up in tables made
 from it, which is several times as fast, and because its conversions do not saturate.
 
-What a conversion does at the edges is what Triton's compiled kernels do, not what `Tensor.to` does:
+Conversions of extreme values give the results of Triton's compiled kernels, not those of `Tensor.to`:
 
 - Too large for fp8 is the largest finite value, an infinity too (`cvt.rn.satfinite` on NVIDIA; Triton sets
   FP16_OVFL on AMD). PyTorch agrees for fp8e4nv, has infinity for fp8e5, and NaN for the two AMD types.
@@ -15,7 +15,7 @@ What a conversion does at the edges is what Triton's compiled kernels do, not wh
   that stands for it there is NaN's.
 - fp8e5 toward zero keeps infinity: it is the upper byte of a float16 that was itself rounded toward zero.
 - fp8e4b15 has neither infinity nor NaN, ends at 1.75 though its last code is 1.875, and rounds ties away from
-  zero whatever rounding is asked for: so does the one instruction sequence Triton has for it.
+  zero with every rounding mode, as does Triton's only instruction sequence for this conversion.
 """
 
 import functools
@@ -76,7 +76,7 @@ def encode(values: np.ndarray, name: str, toward_zero: bool = False) -> np.ndarr
 
 
 def pack(values: np.ndarray, name: str) -> np.ndarray:
-    """The bits of values that the type can hold: what a store writes, the inverse of `decode` for every code.
+    """The bits that a store writes for values that the type can represent: the inverse of `decode`.
 
     Unlike `encode` this converts nothing: an infinity in fp8e5 stays one, as when a kernel only copies it.
     """
@@ -97,7 +97,7 @@ def round_to(values: np.ndarray, name: str, toward_zero: bool = False) -> np.nda
             return np.asarray(values.astype(ml_dtypes.bfloat16).astype(np.float32))
     out = np.bitwise_and(values.view(np.uint32), 0xFFFF0000)
     nan = np.isnan(values)
-    if nan.any():  # or all that makes it a NaN may be cut off
+    if nan.any():  # the bits that distinguish a NaN from infinity may be cut off
         out = np.where(nan, out | _QUIET_NAN, out)
     return out.view(np.float32)
 
@@ -139,7 +139,7 @@ def _values(name: str) -> np.ndarray:
 def _upper_half(values: np.ndarray) -> np.ndarray:
     """The upper 16 bits of float32 values, the last of them set when anything was cut off (rounded to odd).
 
-    That is all an fp8 conversion can see: four significant bits or fewer, and which side of a half.
+    That is enough for a conversion to fp8: at most four significant bits, and the side of a tie.
     """
     bits = values.view(np.uint32)
     out = np.empty(values.shape, np.uint32)

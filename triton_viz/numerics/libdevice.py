@@ -1,9 +1,9 @@
 """Triton's libdevice functions on arrays: what CUDA's and ROCm's device libraries compute, in NumPy.
 
-`FUNCTIONS` is keyed by the symbol that a kernel would be linked against (`__nv_expf`, `__ocml_exp_f32`), so
-it serves every release of Triton and whatever name its language layer has for the function. One row makes the
-float32 and the float64 symbol of each library. Arguments are converted to the symbol's types, results have
-its result type, and NumPy never warns: a division by zero is a result here.
+The keys of `FUNCTIONS` are the symbols that a kernel is linked against (`__nv_expf`, `__ocml_exp_f32`), which
+do not depend on the release of Triton or the names of its language layer. One row defines the float32 and the
+float64 symbol of each library. Arguments are converted to the symbol's types, results have its result type,
+and NumPy's warnings are off: a division by zero gives an infinity or NaN.
 
 Accuracy: float32 functions are within the few units in the last place that CUDA promises; those with a
 rounding in their name are exact. Subnormals are kept, where compiled float32 code may flush them to zero.
@@ -54,7 +54,7 @@ def _typed(
 
 
 def _forward(array: np.ndarray) -> np.ndarray:
-    """The array with no axis running backwards: NumPy's loops for those differ in the last digit."""
+    """The array with positive strides only: NumPy's loops for negative ones differ in the last digit."""
     return array.copy() if any(stride < 0 for stride in array.strides) else array
 
 
@@ -62,7 +62,7 @@ def _forward(array: np.ndarray) -> np.ndarray:
 
 
 def _round_half_away(a: np.ndarray) -> np.ndarray:
-    below_half = np.nextafter(a.dtype.type(0.5), a.dtype.type(0))  # a half itself would lift 0.49999997 to 1
+    below_half = np.nextafter(a.dtype.type(0.5), a.dtype.type(0))  # 0.5 would round 0.49999997 up to 1
     return np.trunc(a + np.copysign(below_half, a))
 
 
@@ -72,7 +72,7 @@ def _remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     size = np.abs(b)
     near = size < np.finfo(b.dtype).max / 2
     rest = np.where(near, np.fmod(np.abs(a), 2 * size), np.abs(a))
-    # Half of a small number may not exist, twice a large one neither.
+    # Halving a small number may underflow, and doubling a large one overflow.
     more = np.where(near, 2 * rest > size, rest > size / 2)
     rest = np.where(more, rest - size, rest)
     more &= np.where(near, 2 * rest >= size, rest >= size / 2)

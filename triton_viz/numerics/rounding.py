@@ -1,8 +1,8 @@
 """Arithmetic rounded downward, upward or toward zero, which NumPy has no switch for.
 
-An op is done to nearest, then the sign of what rounding took away (exact result minus given result) says
-which way to step. That sign is found exactly, so every result is the one that IEEE 754 asks for. Directions
-go by the letters that PTX has: n(earest even), z(ero), d(own), u(p). All arguments of an op have one dtype.
+An op is computed to nearest. The sign of its rounding error (exact result minus given result) then decides
+whether to step to the next float. That sign is computed exactly, so results agree with IEEE 754. Directions
+are PTX's letters: n(earest even), z(ero), d(own), u(p). All arguments of an op have the same dtype.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def step(nearest: np.ndarray, excess: np.ndarray, direction: str) -> np.ndarray:
         return np.where(excess < 0, below, nearest)
     if direction == "u":
         return np.where(excess > 0, above, nearest)
-    # A zero that something was cut off from has the sign of the exact result, and stays where it is.
+    # A zero with a rounding error has the sign of the exact result, and is not stepped.
     past = (excess < 0) & (nearest > 0) | (excess > 0) & (nearest < 0)
     return np.where(past, np.nextafter(nearest, nearest.dtype.type(0)), nearest)
 
@@ -76,7 +76,7 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray, direction: str) ->
     fused = _fused_single if a.dtype == np.float32 else _fused_double
     nearest, excess = fused(a, b, c)
     result = step(nearest, _excess(nearest, excess, a, b, c), direction)
-    # Zeros and what is not finite are right as they are, but for the zero of x + -x when rounding down.
+    # Zeros and non-finite values are correct, except the zero of x + -x when rounding down.
     zero = (nearest == 0) & (excess == 0)
     if direction == "d":
         positive = (np.signbit(a) == np.signbit(b)) & ~np.signbit(c)
@@ -119,7 +119,7 @@ _TO_INTEGRAL: dict[str, Callable[..., np.ndarray]] = {
 
 
 def to_integer(a: np.ndarray, dtype: type[np.integer], direction: str) -> np.ndarray:
-    """A float as an integer; what is out of range becomes the nearest end of it, as in PTX."""
+    """A float as an integer; values out of range saturate, as in PTX."""
     info = np.iinfo(dtype)
     # NaN is 0, except where 64 bits are involved: there only the highest bit is set.
     wide = a.dtype == np.float64 or info.bits == 64

@@ -126,7 +126,7 @@ def _gamma(x: np.ndarray) -> np.ndarray:
 
 
 def _turn(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """sin and cos of pi times what x is past its nearest quarter of a turn, and which quarter that is."""
+    """sin and cos of pi times the distance of x from its nearest half-integer, and its index (mod 4)."""
     x = np.fmod(x, 2)
     quarters = np.rint(x * 2)
     rest = (x - quarters / 2) * np.pi

@@ -1,1 +1,1 @@
-"""The records of a launch. Columns hold one value for each program; accesses name elements."""
+"""Parts of records: columns (one value per program), accessed elements, tensors, instructions of a chip."""

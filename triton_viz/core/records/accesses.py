@@ -1,4 +1,4 @@
-"""From pointers over lanes to elements of tensors: the columns of an access."""
+"""Converts pointers over lanes to elements of tensors: the columns of an access."""
 
 import functools
 import itertools
@@ -14,7 +14,7 @@ from triton_viz.executor.memory import Mask
 from triton_viz.executor.value import Value
 
 _FAR = 2**61
-"""No address is as high. The sum of two such numbers does not wrap around."""
+"""Larger than any address. The sum of two such numbers fits into 64 bits."""
 
 
 class Tensors:
@@ -27,7 +27,7 @@ class Tensors:
         self.apart = len(storages) == len(tensors) and all(
             end <= start for (_, end), (start, _) in itertools.pairwise(storages)
         )
-        """Whether each address is at most one tensor's: no two are views of one storage."""
+        """Whether no two tensors share memory."""
 
     @cached_property
     def _reaches(self) -> list[tuple[int, int, int]]:
@@ -36,15 +36,15 @@ class Tensors:
         return [(i, *elements_of(t)) for i, t in positions] + [(i, *t.storage) for i, t in positions]
 
     def owner(self, low: int, high: int) -> int:
-        """Which tensor all addresses from low up to high belong to; -1 if there is none.
+        """The index of the tensor that contains all addresses from low up to high; -1 if there is none.
 
-        Of several views of one storage it is the last that starts at or before the address. An address in a
-        storage but outside of its views belongs to a view, too: a kernel may access it.
+        Of several views of one storage, it is the last one that starts at or before `low`. An address in a
+        storage but outside of its views belongs to one of the views: a kernel may access it.
         """
         return next((i for i, begin, end in self._reaches if begin <= low and high <= end), -1)
 
     def owners(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
-        """The same for each of many."""
+        """`owner` for arrays of addresses."""
         found = np.full(lows.shape, -1, np.int16)
         for i, begin, end in self._reaches:
             found[(found < 0) & (begin <= lows) & (highs <= end)] = i
@@ -52,7 +52,7 @@ class Tensors:
 
 
 def elements_of(tensor: TensorInfo) -> tuple[int, int]:
-    """From the address of a tensor's first element to the end of its last."""
+    """The address of a tensor's first element, and the end of its last."""
     if 0 in tensor.shape:
         return tensor.address, tensor.address
     last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.strides, strict=True))
@@ -62,8 +62,8 @@ def elements_of(tensor: TensorInfo) -> tuple[int, int]:
 def axes_of(tensor: TensorInfo) -> list[tuple[int, int]] | None:
     """The strides and sizes of a tensor without broadcast axes, largest stride first.
 
-    Each stride is longer than the extent of all smaller ones, so dividing by the largest first tells whether
-    an offset is an element's. None if there are no such strides.
+    Each stride is longer than the extent of all smaller ones, so that division by the strides in this order
+    decides whether an offset belongs to an element. None if the strides do not have this property.
     """
     axes: list[tuple[int, int]] = []
     for stride, size in sorted(zip(tensor.strides, tensor.shape, strict=True)):
@@ -88,7 +88,7 @@ def is_dense(tensor: TensorInfo) -> bool:
 
 
 def are_elements(tensor: TensorInfo, positions: np.ndarray) -> np.ndarray:
-    """For each distance from the first element, in elements, whether there is one; none is negative."""
+    """Whether there is an element at each of these distances (in elements, not negative) from the first."""
     axes = axes_of(tensor)
     if axes is None:
         return _elements(tensor.shape, tensor.strides)[positions]
@@ -101,12 +101,12 @@ def are_elements(tensor: TensorInfo, positions: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(4)
 def _elements(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
-    """For each offset from the first element to the last, whether it is an element: where strides overlap."""
+    """Whether there is an element at each offset from the first to the last, for strides that overlap."""
     reached = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1
     found = np.zeros(reached, bool)
     found[0] = True
     for stride, size in zip(strides, shape, strict=True):
-        done = 1  # how many indices of this axis are included; each step doubles them
+        done = 1  # number of indices of this axis that are included; each iteration doubles it
         while done < size and stride:
             more = min(done, size - done)
             found[more * stride :] |= found[: reached - more * stride].copy()
@@ -115,7 +115,7 @@ def _elements(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
 
 
 def find_accessed_elements(pointers: Value, mask: Mask, width: int, tensors: Tensors) -> AccessedElements:
-    """The columns of an access: which elements of which tensors, and what was masked off."""
+    """The columns of an access: its tensors, elements and mask."""
     shape = pointers.shape
     box, bits = _mask_columns(mask, shape)
     form = pointers.numbers
@@ -145,7 +145,7 @@ def find_accessed_elements(pointers: Value, mask: Mask, width: int, tensors: Ten
 def _listed(
     pointers: Value, mask: Mask, width: int, tensors: Tensors, box: Box | None, bits: np.ndarray | None
 ) -> AccessedElements:
-    """Every element's offset."""
+    """The columns of an access whose elements are not evenly spaced: the offset of every element."""
     shape = pointers.shape
     addresses = pointers.data
     keep = _as_array(mask, shape)
@@ -179,7 +179,7 @@ def _listed(
 def _owners(
     tensors: Tensors, lows: np.ndarray, highs: np.ndarray, used: np.ndarray
 ) -> tuple[int | None, np.ndarray | None]:
-    """The tensor of all lanes that touch anything, or else each lane's."""
+    """The tensor of all lanes that access memory, or the tensor of each lane if they differ."""
     if tensors.apart or used.sum() == 1:
         owner = tensors.owner(int(lows[used].min()), int(highs[used].max()))
         if owner >= 0:
@@ -192,10 +192,10 @@ def _owners(
 
 
 def reach(form: Affine, mask: Mask, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each lane the lowest address touched, the end of the highest, and whether any is touched."""
+    """For each lane: the lowest accessed address, the end of the highest, and whether it accesses any."""
     below, above = spread(form.steps, form.shape)
     base = np.clip(form.base, -_FAR, _FAR)
-    if below < -_FAR or above > _FAR:  # addresses wrap around on the way: only their elements tell
+    if below < -_FAR or above > _FAR:  # addresses may wrap around: compute those of all elements
         mask = _as_array(mask, form.shape)
     elif mask is None:
         return base + below, base + (above + width), np.ones(len(base), bool)

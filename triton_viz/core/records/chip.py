@@ -1,6 +1,6 @@
-"""Records of chips whose engines and memories a kernel programs itself: instructions, and a launch's totals.
+"""Records of chips whose engines and memories are programmed explicitly: instructions, and a launch's totals.
 
-The buffers are `SbufEvent`. A backend subclasses `ChipProfile` under a name of its own.
+Buffers are recorded as `SbufEvent`. Each backend has its own subclass of `ChipProfile`.
 """
 
 import msgspec
@@ -10,27 +10,27 @@ from triton_viz.core.records.columns import Numbers
 
 
 class Instruction(Op, frozen=True, tag=True, kw_only=True):
-    """One instruction of one engine. Its number is the time that sbuf events count in.
+    """One instruction of one engine. Its number is the unit of time of sbuf events.
 
-    What it did comes after it, as records of other types, up to the next instruction.
+    The records up to the next instruction describe its accesses and computations.
     """
 
     name: str
     engine: str
     number: int
-    """Among the instructions of its program, from 1."""
+    """Its position among the program's instructions, counted from 1."""
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-    """The tensors, by their names in the kernel; a result's own is not among them."""
+    """The names of the tensors in the kernel, without that of the result."""
     buffers_read: tuple[int, ...] = ()
     buffers_written: tuple[int, ...] = ()
-    """Which of the program's sbuf events these are, in their order from 0; what is in HBM is none."""
+    """The indices of the buffers among the program's sbuf events, from 0. Tensors in HBM have none."""
     picoseconds: Numbers
     """About how long the engine is busy with it."""
 
     @property
     def seconds(self) -> float:
-        """The same in seconds, of the first program if there are several."""
+        """The estimated duration in seconds; that of the first program if there are several."""
         return self.picoseconds.at(0) * 1e-12
 
 
@@ -42,7 +42,7 @@ class EngineWork(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """About how long it was busy."""
     occupancy: float
-    """That, as a share of the time of the busiest engine: engines run side by side."""
+    """`seconds` as a share of the busiest engine's: engines run concurrently."""
     flops: int
 
 
@@ -61,9 +61,9 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     read: int
     written: int
     peak: int
-    """Bytes of each partition, of the program that needs most; of HBM 0."""
+    """The peak use in bytes of each partition, in the program that needs most; 0 for HBM."""
     capacity: int
-    """The bytes that a partition has; of HBM 0."""
+    """The bytes of a partition; 0 for HBM."""
 
 
 class ChipProfile(Record, frozen=True, tag=True, kw_only=True):
@@ -81,4 +81,4 @@ class ChipProfile(Record, frozen=True, tag=True, kw_only=True):
     bound: str
     """The engine that is busy for longest."""
     seconds: float
-    """How long that is: no run is much faster."""
+    """How long that engine is busy: a lower bound of the run time."""

@@ -1,6 +1,6 @@
-"""Columns: the values of a record that differ between its programs, for all of them at once.
+"""Columns: for each field of a record that differs between programs, the values of all programs.
 
-A million programs that load from evenly spaced addresses are two numbers here.
+The evenly spaced addresses of a million programs are stored as two numbers.
 """
 
 import math
@@ -10,16 +10,16 @@ import msgspec
 import numpy as np
 
 LARGEST = 2**63 - 1
-"""The largest size, position or address: they are signed numbers of 64 bits."""
+"""The largest size, position or address, which are signed 64-bit integers."""
 _LARGEST_BLOCK = 2**31
-"""The most elements that a block may have according to a file: a kernel computes all of them at once."""
+"""The most elements that a block in a file may have: more could not have been computed at once."""
 
 Program = tuple[int, int, int]
-"""Which program of the grid: its index along x, y and z."""
+"""The index of a program in the grid, along x, y and z."""
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """A number per lane. Evenly spaced ones are kept as the first and the step; one stands for all lanes."""
+    """A number per lane. Evenly spaced numbers are stored as the first and the step."""
 
     count: int
     first: int = 0
@@ -29,7 +29,7 @@ class Numbers(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, numbers: np.ndarray) -> "Numbers":
-        """Numbers in their shortest form."""
+        """Numbers from an array, in compact form if they are evenly spaced."""
         count, first = len(numbers), int(numbers[0])
         if count == 1:
             return cls(1, first)
@@ -57,13 +57,13 @@ class Numbers(msgspec.Struct, frozen=True):
         return cls.of(np.concatenate(columns))
 
     def at(self, lane: int) -> int:
-        """One lane's number."""
+        """The number of one lane."""
         if self.count == 1:
             lane = 0
         return self.first + self.step * lane if self.listed is None else int(self.listed[lane])
 
     def all(self) -> np.ndarray:
-        """Every lane's number."""
+        """The numbers of all lanes, as an array."""
         if self.listed is not None:
             return self.listed.astype(np.int64)
         return self.first + self.step * np.arange(self.count, dtype=np.int64)
@@ -75,7 +75,7 @@ class Numbers(msgspec.Struct, frozen=True):
         if self.listed is None:
             found = [self.first, self.first + self.step * (self.count - 1)] if self.count else []
         elif self.listed.shape != (self.count,):
-            raise ValueError("a column that is shorter than it says")
+            raise ValueError("a column whose number of values is not its count")
         elif self.listed.dtype.kind not in "iu":
             raise ValueError(f"a column of {self.listed.dtype}")
         else:
@@ -95,12 +95,12 @@ class Programs(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many programs ran the op."""
+        """The number of programs that ran the op."""
         return self.lanes if self.active is None else int(self.active.sum())
 
     @property
     def lanes(self) -> int:
-        """How many lanes there were."""
+        """The number of lanes, active or not."""
         return self.order.count
 
     @classmethod
@@ -116,7 +116,7 @@ class Programs(msgspec.Struct, frozen=True):
 
     @classmethod
     def joined(cls, parts: Sequence["Programs"]) -> "Programs":
-        """Those of several records."""
+        """The programs of several records."""
         order = Numbers.joined([part.order for part in parts], [part.lanes for part in parts])
         if all(part.active is None for part in parts):
             return cls(parts[0].grid, order)
@@ -124,23 +124,23 @@ class Programs(msgspec.Struct, frozen=True):
         return cls(parts[0].grid, order, np.concatenate(active))
 
     def only(self) -> Program:
-        """The one program that it is."""
+        """The program, if there is only one. Raises a ValueError otherwise."""
         if self.lanes != 1:
-            raise ValueError(f"this is of {self.lanes} programs: ask for one with .at(program)")
+            raise ValueError(f"this record has {self.lanes} programs: choose one with .at(program)")
         return self.program(0)
 
     def at(self, lane: int) -> "Programs":
-        """One lane's."""
+        """The programs of a record with this lane only."""
         return Programs(self.grid, Numbers(1, self.order.at(lane)))
 
     def program(self, lane: int) -> Program:
-        """Which program a lane is."""
+        """The program of a lane."""
         linear_id, z = divmod(self.order.at(lane), self.grid[2])
         x, y = divmod(linear_id, self.grid[1])
         return x, y, z
 
     def lane(self, program: Program) -> int | None:
-        """Which lane a program is; None if it did not run the op."""
+        """The lane of a program; None if it did not run the op."""
         if any(not 0 <= i < n for i, n in zip(program, self.grid, strict=True)):
             return None
         linear_id = linear_program_id(program, self.grid)
@@ -177,27 +177,27 @@ class Box(msgspec.Struct, frozen=True):
 
 
 class AccessedElements(msgspec.Struct, frozen=True, eq=False):
-    """Which elements of which tensors a block covers, for each lane."""
+    """The elements of tensors that an access covers, for each lane."""
 
     shape: tuple[int, ...]
     """The block's."""
     tensors: tuple[str, ...]
-    """The names of those it reaches; none if nothing was touched."""
+    """The names of the accessed tensors; empty if no element was accessed."""
     first: Numbers | None = None
     """Each lane's first element, as a distance from its tensor's first; the others follow by `steps`."""
     steps: tuple[int, ...] = ()
     offsets: np.ndarray | None = None
-    """Or every element's, of shape (L, *shape), where they are not regularly spaced."""
+    """The offset of every element, of shape (L, *shape), if they are not evenly spaced."""
     which: np.ndarray | None = None
     """Which of the tensors each lane (L,) or each element (L, *shape) is in, if there are several."""
     box: Box | None = None
-    """The mask as bounds, if it is regular."""
+    """The mask as bounds, if it is a box."""
     bits: np.ndarray | None = None
-    """Or every element's mask, packed into bits, a row per lane."""
+    """Otherwise the mask of every element, packed into bits, a row per lane."""
 
     @classmethod
     def joined(cls, parts: Sequence["AccessedElements"], lanes: Sequence[int]) -> "AccessedElements | None":
-        """Those of several records as one; None if they differ in more than where they begin."""
+        """The elements of several records as one; None if they differ in more than offsets and masks."""
         one = parts[0]
         forms = {
             (p.shape, p.tensors, p.steps, p.first is None, p.which is None, p.bits is None) for p in parts
@@ -240,7 +240,7 @@ class AccessedElements(msgspec.Struct, frozen=True, eq=False):
         )
 
     def mask(self, lane: int) -> np.ndarray:
-        """Which elements one lane touched."""
+        """The mask of one lane."""
         if self.bits is not None:
             row = self.bits[lane if len(self.bits) > 1 else 0]
             return np.unpackbits(row, count=math.prod(self.shape)).astype(bool).reshape(self.shape)
@@ -254,7 +254,7 @@ class AccessedElements(msgspec.Struct, frozen=True, eq=False):
         return inside
 
     def elements(self, lane: int) -> np.ndarray:
-        """The distance of each of a lane's elements from its tensor's first."""
+        """The offsets of one lane's elements: distances from the tensor's first element."""
         if self.offsets is not None:
             return self.offsets[lane if len(self.offsets) > 1 else 0].astype(np.int64)
         assert self.first is not None
@@ -265,16 +265,16 @@ class AccessedElements(msgspec.Struct, frozen=True, eq=False):
         return result
 
     def touched(self, lanes: int) -> np.ndarray:
-        """How many elements each lane touched."""
+        """The number of elements that each lane accessed."""
         return np.broadcast_to(self._count(self.bits, Numbers.all), (lanes,))
 
     def touched_by(self, lane: int) -> int:
-        """How many elements one lane touched, without computing it for the others."""
+        """The number of elements that one lane accessed, computed for this lane only."""
         bits = None if self.bits is None else self.bits[lane if len(self.bits) > 1 else 0][None]
         return int(self._count(bits, lambda column: np.array([column.at(lane)]))[0])
 
     def _count(self, bits: np.ndarray | None, column: Callable[[Numbers], np.ndarray]) -> np.ndarray:
-        """How many elements are inside of these bits, or of the box, whose numbers `column` picks."""
+        """The number of true elements of a mask, given as bits or as the box with columns from `column`."""
         if bits is not None:
             return np.bitwise_count(bits).reshape(len(bits), -1).sum(axis=1, dtype=np.int64)
         counts = np.ones(1, np.int64)
@@ -308,7 +308,7 @@ class AccessedElements(msgspec.Struct, frozen=True, eq=False):
         )
 
     def check(self, lanes: int) -> None:
-        """Raise a ValueError if its parts do not fit each other, or so many lanes."""
+        """Raise a ValueError if the parts are inconsistent, or do not have this number of lanes."""
         rank = len(self.shape)
         check_sizes(self.shape, "a block", _LARGEST_BLOCK)
         block = tuple(self.shape)
@@ -337,13 +337,13 @@ class AccessedElements(msgspec.Struct, frozen=True, eq=False):
 
 
 def check_sizes(sizes: Sequence[int], what: str, most: int = LARGEST) -> None:
-    """Raise a ValueError unless these are sizes, and there are no more elements than that."""
+    """Raise a ValueError unless these are sizes of a block with at most `most` elements."""
     if any(size < 0 for size in sizes) or math.prod(max(size, 1) for size in sizes) > most:
         raise ValueError(f"{what} of {tuple(sizes)}")
 
 
 def check_array(array: np.ndarray | None, kinds: str, shapes: Sequence[tuple[int, ...]], what: str) -> None:
-    """Raise a ValueError unless an array has one of these kinds and shapes, or one lane for all of them."""
+    """Raise a ValueError unless an array has one of these `dtype.kind`s and shapes (or one lane for all)."""
     if array is None:
         return
     allowed = [shape for lanes in shapes for shape in (lanes, (1, *lanes[1:]))]

@@ -52,7 +52,7 @@ class TensorInfo(msgspec.Struct, frozen=True):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether an element's distance from the first is its position: row-major and without gaps."""
+        """Whether elements are in row-major order without gaps."""
         expected = 1
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if size != 1 and stride != expected:
@@ -61,7 +61,7 @@ class TensorInfo(msgspec.Struct, frozen=True):
         return True
 
     def check(self) -> None:
-        """Raise a ValueError if this is no tensor: a file may say anything."""
+        """Raise a ValueError if these are not a tensor's, as those of a damaged file may be."""
         check_sizes(self.shape, "a tensor")
         if len(self.strides) != len(self.shape) or not 0 <= self.itemsize <= LARGEST:
             raise ValueError(f"a tensor of shape {self.shape} and strides {self.strides}")
@@ -74,10 +74,10 @@ class TensorInfo(msgspec.Struct, frozen=True):
             raise ValueError(f"a tensor at {self.address}")
 
     def elements(self, offsets: np.ndarray) -> np.ndarray:
-        """Which element is at each distance from the first, counted in row-major order; -1 where none is.
+        """The row-major index of the element at each distance from the first; -1 where there is none.
 
-        It divides by the largest stride first, which is right for transposes, slices and steps. Where strides
-        overlap, several elements have one distance, and this is one of them.
+        Dividing by the largest stride first is exact for transposes, slices and steps. Where strides overlap,
+        several elements have the same distance, and the result is one of them.
         """
         left = offsets.astype(np.int64)
         position = np.zeros_like(left)
