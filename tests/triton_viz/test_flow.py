@@ -292,12 +292,12 @@ def test_a_name_without_a_value_is_named():
 
 
 def test_a_block_is_no_condition():
-    with pytest.raises(TypeError, match=r"a block of shape \[4\] is no single number"):
+    with pytest.raises(TypeError, match=r"a block of shape \[4\] is not a scalar"):
         run(call_kernels.block_condition, PROGRAMS, np.zeros(32, np.int32))
 
 
 def test_bounds_of_a_range_are_integers():
-    with pytest.raises(TypeError, match="a range counts in integers, and fp32 is none"):
+    with pytest.raises(TypeError, match="the bounds of a range must be integers, not fp32"):
         run(loop_kernels.float_range, PROGRAMS, np.zeros(32, np.int32))
 
 

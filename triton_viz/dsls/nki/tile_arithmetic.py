@@ -91,10 +91,10 @@ def _weak(values: list[np.ndarray], ops: list[Operand]) -> list[np.ndarray]:
     tiles = [v for v, op in zip(values, ops, strict=True) if op.dtype is not None]
     if any(is_float(v.dtype) for v in tiles):
         return values
-    kinds = [v.dtype for v in tiles]
+    dtypes = [v.dtype for v in tiles]
     return [
-        v.astype(kinds[0])
-        if op.dtype is None and v.dtype.kind in "iub" and kinds and kinds[0].kind in "iu"
+        v.astype(dtypes[0])
+        if op.dtype is None and v.dtype.kind in "iub" and dtypes and dtypes[0].kind in "iu"
         else v
         for v, op in zip(values, ops, strict=True)
     ]

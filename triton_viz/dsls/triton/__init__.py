@@ -1,4 +1,4 @@
-"""Triton: kernels run on our grid executor, below Triton's own language layer.
+"""Triton: Triton's own language layer calls our builder, which runs kernels on the grid executor.
 
 `ops/` has each op over lanes, `control_flow/` branches and loops over lanes, `symbolic/` the static analysis,
 `compiler/` Triton's compiler. `language_patches` patches Triton during a launch, `grid_launch` runs one;

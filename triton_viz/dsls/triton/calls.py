@@ -1,7 +1,7 @@
-"""Triton's own ways to call a kernel, which lead to our executor while a launch runs.
+"""Replacements for Triton's ways to call a kernel, which run it on our executor during a launch.
 
-Outside of a launch nothing is changed: an interpreted kernel runs in Triton's interpreter, and calling a
-`@triton.jit` function without a grid is Triton's error.
+Outside of a launch nothing is replaced: an interpreted kernel runs in Triton's interpreter, and calling a
+`@triton.jit` function without a grid raises Triton's error.
 """
 
 import functools
@@ -26,10 +26,10 @@ def patches() -> list[tuple[Any, str, Any]]:
 
 
 def _run_grid(self: Any, *args: Any, **kwargs: Any) -> None:
-    """In place of `GridExecutor.__call__`: run the grid on our executor, for the clients of the scope.
+    """Replaces `GridExecutor.__call__`: run the grid on our executor, for the clients of the scope.
 
-    A kernel that a client launches from a callback is a launch of its own, which is not traced; so is one
-    that another thread launches meanwhile, and it waits for the end of this one.
+    A kernel that a client launches from a callback is a separate launch, which is not traced. The same holds
+    for a kernel that another thread launches meanwhile, which waits for the end of this launch.
     """
     from triton_viz.core import patch  # here: these import the registry of languages
     from triton_viz.core.client import ClientManager
@@ -46,7 +46,7 @@ def _run_grid(self: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def _as_written(fn: Callable) -> Callable:
-    """The function that Triton's interpreter has rewritten: our executor rewrites the source itself."""
+    """The function before Triton's interpreter rewrote it: our executor rewrites the source itself."""
     for original, rewritten in InterpretedFunction.rewritten_fn.items():
         if rewritten is fn:
             return original
@@ -54,7 +54,7 @@ def _as_written(fn: Callable) -> Callable:
 
 
 def _as_device_function(original: Callable) -> Callable:
-    """In place of a kernel's `__call__`: a running kernel calls it as a plain function."""
+    """Replaces a kernel's `__call__`: a running kernel calls it as a plain function."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -24,24 +24,24 @@ from triton_viz.numerics.rounding import multiply_add
 
 
 def type_of(tensor: Any) -> Any:
-    """The type of pointer that a tensor is to a kernel."""
+    """The pointer type of a tensor argument."""
     return _to_type(jit.mangle_type(tensor))
 
 
 @functools.cache
 def annotated_types(fn: Callable) -> dict[str, Any]:
-    """The types that a kernel's annotations give to parameters, whatever is passed: `n: tl.int64`."""
+    """The types of annotated parameters, by name: `n: tl.int64`."""
     names = {name: jit._normalize_ty(annotation) for name, annotation in inspect.get_annotations(fn).items()}
     scalars = set(jit.type_canonicalisation_dict.values()) - {"constexpr"}
     return {
-        name: tl.int1 if kind == "u1" else _to_type(kind)
-        for name, kind in names.items()
-        if kind.removeprefix("*k").removeprefix("*") in scalars
+        name: tl.int1 if type_ == "u1" else _to_type(type_)
+        for name, type_ in names.items()
+        if type_.removeprefix("*k").removeprefix("*") in scalars
     }
 
 
 def source_of(kernel: Any) -> tuple[list[str], int]:
-    """A kernel's lines when it was decorated (its file may have changed), and the first one's number."""
+    """The kernel's lines at the time of decoration (its file may have changed), and the first line number."""
     if hasattr(kernel, "raw_src"):
         return kernel.raw_src, kernel.starting_line_number
     return inspect.getsourcelines(kernel.fn)
@@ -58,7 +58,7 @@ def _to_type(name: str) -> Any:
 
 
 def tuple_like(original: tuple, members: list[Any]) -> tuple:
-    """A tuple of other members, of the same kind as the original."""
+    """A tuple of other members, of the same type as the original."""
     return type(original)(*members) if hasattr(original, "_fields") else tuple(members)
 
 
@@ -73,7 +73,7 @@ def with_base(descriptor: Any, base: Any) -> Any:
 
 
 class Constant(str):
-    """A string that is its own value: some releases read a constant's value, some take the string."""
+    """A string with a `value`, for releases that expect a string as well as those that expect a constant."""
 
     @property
     def value(self) -> str:
@@ -101,17 +101,17 @@ def _fused_by_numpy(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 FMA: dict[np.dtype, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
-    np.dtype(kind): getattr(interpreter._interpreter, name, _fused_by_numpy)
-    for kind, name in ((np.float32, "fma_fp32"), (np.float64, "fma_fp64"))
+    np.dtype(dtype): getattr(interpreter._interpreter, name, _fused_by_numpy)
+    for dtype, name in ((np.float32, "fma_fp32"), (np.float64, "fma_fp64"))
 }
 """x * y + z, rounded once: Triton's own, where its interpreter has one."""
 
 
-# --- block pointers, before descriptors took their place ---
+# --- block pointers, of releases before descriptors replaced them ---
 
 
 class BlockPointer(Descriptor):
-    """A descriptor that also says where its block is."""
+    """A descriptor and the offsets of its block."""
 
     def __init__(
         self, base: Value, shape: list[Value], strides: list[Value], offsets: list[Value], block: list[int]
@@ -121,7 +121,7 @@ class BlockPointer(Descriptor):
 
 
 class BlockPointerOps(AccessOps):
-    """The builder's ops on block pointers. Later releases of Triton make them of loads and stores."""
+    """The builder's ops on block pointers. Later releases of Triton implement them by loads and stores."""
 
     create_select: Callable[[Value, Value, Value], Value]
 
@@ -164,7 +164,7 @@ class BlockPointerOps(AccessOps):
     def create_tensor_pointer_store(
         self, pointer: BlockPointer, value: Value, checked: Any, *policy: Any
     ) -> None:
-        """Write where a block pointer points to."""
+        """Write the block that a block pointer points to."""
         pointers, mask = pointer.pointers(pointer.offsets, tuple(checked))
         self.create_masked_store(pointers, value, mask)
 
@@ -187,7 +187,7 @@ class BlockPointerOps(AccessOps):
 
 
 def driver_names() -> tuple[str, str]:
-    """Under which names Triton's driver keeps the active device and the default one."""
+    """The names of the attributes of Triton's driver that hold the active device and the default one."""
     return ("_active", "_default") if "_active" in vars(driver) else ("active", "default")
 
 
@@ -207,7 +207,7 @@ def specialize(
     An option of another backend's compiler is left out.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about defaults are for those that run the kernel
+        warnings.simplefilter("ignore")  # the launch itself already warns about defaults
         return _specialize(kernel, backend, arguments, options)
 
 

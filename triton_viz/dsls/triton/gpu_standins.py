@@ -1,13 +1,13 @@
-"""Stand-ins for the GPU that a library asks Triton or PyTorch about, on a machine that has none.
+"""Stand-ins for GPU queries of Triton and PyTorch, on a machine without a GPU.
 
-A library wants to know how many multiprocessors there are before it launches, enters a device guard, or asks
-for the current stream. Each of these gets an answer, so that the launch itself is reached: during a launch,
-and inside of a `with triton_viz.trace(...)`, and at no other time. Nothing pretends that there is a GPU:
-`torch.cuda.is_available()` stays False, and a tensor cannot be put on "cuda".
+Before a launch, a library may query the number of multiprocessors, enter a device guard or read the current
+stream. During a launch, and inside of `with triton_viz.trace(...)`, these calls return the properties of an
+H100 instead of failing, so that the library reaches the launch. `torch.cuda.is_available()` stays False, and
+tensors cannot be created on "cuda".
 
-The answers are those of an H100. It is the target we compile for where no other is named; all that Triton's
-language offers is allowed on it (tensor descriptors, 8-bit floats); and its 132 multiprocessors are no power
-of two, so a persistent kernel meets an uneven last round, as it would on the real one.
+An H100 is the default target of compilation, it supports all of Triton's language (tensor descriptors, 8-bit
+floats), and its 132 multiprocessors are not a power of two, so that persistent kernels have an uneven last
+round, as on a real GPU.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class DeviceProperties:
     shared_memory_per_multiprocessor: int = 228 * 2**10
     L2_cache_size: int = 50 * 2**20
     clock_rate: int = 1_980_000
-    """In kHz, like the next."""
+    """In kHz, like `memory_clock_rate`."""
     memory_clock_rate: int = 2_619_000
     memory_bus_width: int = 5120
     is_integrated: int = 0
@@ -60,7 +60,7 @@ DEVICE = DeviceProperties()
 
 
 class Stream:
-    """The only stream: its work is done when a call returns."""
+    """The only stream. Launches are synchronous."""
 
     cuda_stream = 0
     stream_id = 0
@@ -71,7 +71,7 @@ class Stream:
         return True
 
     def synchronize(self, *_: Any) -> None:
-        """Nothing to wait for."""
+        """Does nothing: launches are synchronous."""
 
     wait_stream = wait_event = record_event = synchronize
 
@@ -87,7 +87,7 @@ class Driver(DriverBase):
 
     @classmethod
     def is_active(cls) -> Any:  # the base class is not annotated, and returns nothing
-        """There is no GPU."""
+        """False: there is no GPU."""
         return False
 
     def get_current_target(self) -> Any:
@@ -103,30 +103,30 @@ class Driver(DriverBase):
         return torch.cuda
 
     def get_current_device(self) -> int:
-        """The first and only."""
+        """The index of the only device."""
         return 0
 
     def set_current_device(self, device: int) -> None:
-        """There is no other."""
+        """Does nothing: there is one device."""
 
     def get_current_stream(self, device: int | None = None) -> int:
         """The default stream's handle."""
         return Stream.cuda_stream
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
-        """Major and minor."""
+        """The compute capability: major and minor version."""
         return DEVICE.major, DEVICE.minor
 
     def get_benchmarker(self) -> Callable[..., Sequence[float]]:
-        """A function that times one run, which says nothing about configs on a CPU."""
+        """A function that times one run. Its times on a CPU do not rank configs for a GPU."""
         return _run_once
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        """Nothing to flush."""
+        """An empty buffer: there is no GPU cache to flush."""
         return torch.empty(0, dtype=torch.int)
 
     def clear_cache(self, cache: torch.Tensor) -> None:
-        """Flush what `get_empty_cache_for_benchmark` gave."""
+        """Overwrite the buffer of `get_empty_cache_for_benchmark`."""
         cache.zero_()
 
     def map_python_to_cpp_type(self, ty: str) -> str:
@@ -170,9 +170,9 @@ def _ignore(*_: Any, **__: Any) -> None:
 
 
 def _stands_in_for(device: Any) -> bool:
-    """Whether a device is the one there is: named not at all, by its index, or as a CPU tensor's.
+    """Whether the stand-in serves a device: None, index 0 or the CPU.
 
-    Anything else ("cuda", "cuda:1", 2) names a real GPU, and PyTorch raises its own error.
+    Any other device ("cuda", "cuda:1", 2) requires a real GPU, and PyTorch raises its own error.
     """
     if device is None or isinstance(device, int):
         return device is None or device <= 0
@@ -188,7 +188,7 @@ def _answer(original: Callable[..., Any], value: Any) -> Callable[..., Any]:
 
 
 def _guard(original: type, nothing: Any) -> type:
-    """A device guard that guards nothing where there is only a CPU. `nothing` is PyTorch's word for that."""
+    """A device guard that has no effect for the stand-in. `nothing` is PyTorch's index for no device."""
 
     class Guard(original):
         def __init__(self, device: Any) -> None:
@@ -238,7 +238,7 @@ def _triton_driver() -> Iterator[tuple[Any, str, Any]]:
     ours = Driver()
     for name in compat.driver_names():
         yield driver, name, ours
-    # A kernel asks for its target to see whether it may use PTX. Here it may not.
+    # A kernel queries its target to decide whether it may use PTX, which cannot run here.
     target_info = compat.target_info()
     if target_info is not None:
         yield target_info, "current_target", _no_target(target_info.current_target)
@@ -266,7 +266,7 @@ def has_gpu() -> bool:
 
 
 class _Scopes:
-    """The scopes that are open in this process. The first one patches, and the last one to close restores."""
+    """The open scopes of this process. The first to open patches, the last to close restores."""
 
     lock = threading.Lock()
     count = 0
@@ -275,7 +275,7 @@ class _Scopes:
 
 @contextlib.contextmanager
 def standing_in() -> Iterator[None]:
-    """Answer for the GPU while inside, and put everything back after. With a driver, change nothing.
+    """While inside, the stand-ins replace GPU queries. Changes nothing if Triton has an active driver.
 
     Scopes may be nested, overlap between threads, and be left in any order.
     """

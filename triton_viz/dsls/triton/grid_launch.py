@@ -98,7 +98,7 @@ def normalize_grid(grid: Any, call: Call) -> Program:
 
 
 def constexpr_names(fn: Callable) -> set[str]:
-    """The parameters that are constants to the compiler."""
+    """The names of `tl.constexpr` parameters."""
     return {
         name
         for name, annotation in inspect.get_annotations(fn).items()

@@ -28,7 +28,7 @@ current, is_running = running.current, running.is_running
 
 @contextlib.contextmanager
 def using(machine: Any) -> Iterator[None]:
-    """While inside, this thread's machine is another one: a builder, a semantic and a flow of its own."""
+    """While inside, this thread uses another machine, with its own builder, semantic and flow."""
     with running.kept():
         running.enter(machine)
         yield
@@ -46,7 +46,7 @@ class LaneSemantic(compat.Semantic):
 
 
 class Machine:
-    """Runs programs: one chunk at a time, all of its programs at once."""
+    """Runs programs chunk by chunk, all programs of a chunk at once."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Machine:
         self.ordered = False
         rest, z = np.divmod(order, grid[2])
         x, y = np.divmod(rest, grid[1])
-        # Where all lanes have one index, one stands for all.
+        # A program id that is the same in all lanes has a lane axis of length one.
         self.builder.program_ids = [
             (ids[:1] if size == 1 or len(ids) == 1 else ids).astype(np.int32)
             for ids, size in zip((x, y, z), grid, strict=True)
@@ -128,17 +128,17 @@ class Machine:
 
     @property
     def bytes_per_lane(self) -> int:
-        """How large the largest value was that a program loaded, stored or computed by a dot."""
+        """The size of the largest value that one program loaded, stored or computed by a dot."""
         return self.builder.bytes_per_lane
 
     def _failed(self, lane: int | None) -> Program:
-        """The program that an error is of: the first that was active, if it is not known."""
+        """The program of an error: that of the given lane, or else the first active one."""
         if lane is None or lane >= self.flow.lanes.count:  # a lane of `apply` is no program's
             lane = 0 if self.flow.ended is None else int(np.argmax(self.flow.ended))
         return self.builder.program(lane)
 
     def may_wait(self, others_may_help: bool) -> None:
-        """Set whether a program that waits is run again later, or is an error."""
+        """Set whether a program that waits runs again later; otherwise it raises an error."""
         self.flow.others_may_help = others_may_help
 
     def undo(self) -> None:
@@ -148,7 +148,7 @@ class Machine:
         self.builder.log = None
 
     def apply(self, function: Any, lanes: int, *columns: Value) -> Any:
-        """Call a function of scalars, each lane of these columns being a call of its own."""
+        """Call a function of scalars for columns of arguments: one call for each lane."""
         outer = self.builder.lanes
         flow = self._inner.pop() if self._inner else self._new_flow(Lanes(1))
         flow.lanes.count, flow.lanes.active = lanes, None

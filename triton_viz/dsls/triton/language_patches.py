@@ -1,7 +1,7 @@
 """Patches of Triton's language during a launch, so that it calls our builder; substitutes for functions.
 
-Only the parts are patched that rewritten kernels cannot reach otherwise: operators of tensors, types that are
-handed to the builder, and the few functions that Triton's own functions call by name.
+Calls in rewritten kernels are substituted without patches. Patched are only operators of tensors, types that
+are passed to the builder, and the few functions that Triton's own functions call by name.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ def patched() -> Iterator[None]:
 
 
 def _left_over(member: Any) -> Any:
-    """The function that a patch of Triton's interpreter stands for; None if it is no such patch."""
+    """The function that a patch of Triton's interpreter replaced; None if the argument is no such patch."""
     if getattr(member, "__module__", None) != "triton.runtime.interpreter":
         return None
     return (getattr(member, "__kwdefaults__", None) or {}).get("member")
 
 
 def _remove_left_over() -> None:
-    """Remove patches that Triton's interpreter left behind: it does so whenever a kernel calls another."""
+    """Remove patches that Triton's interpreter does not undo when a kernel calls another kernel."""
     for owner in (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base):
         for name, member in list(vars(owner).items()):
             original = _left_over(member)
@@ -63,9 +63,9 @@ def _patches() -> set_attributes:
         (tl.tensor, "__str__", lambda self: str(self.handle.data)),
         (tl.tensor, "T", property(lambda self: tl.trans(self, 1, 0, _semantic=current().semantic))),
     ]
-    for kind in (tl.dtype, tl.pointer_type, tl.block_type):
-        if "to_ir" in vars(kind):
-            patches.append((kind, "to_ir", lambda self, builder: self))
+    for cls in (tl.dtype, tl.pointer_type, tl.block_type):
+        if "to_ir" in vars(cls):
+            patches.append((cls, "to_ir", lambda self, builder: self))
     patches += compat.patches()
     for name in _OPERATORS:
         if name in vars(tl.constexpr):
@@ -85,19 +85,19 @@ def _with_semantic(member: Callable) -> Callable:
             return member(*args, **kwargs)
         except AttributeError as error:
             if any(arg is None or isinstance(arg, str) for arg in args):
-                given = " and ".join(_kind(arg) for arg in args)
+                given = " and ".join(_type_name(arg) for arg in args)
                 raise TypeError(f"tl.tensor.{member.__name__} is of numbers, not of {given}") from error
             raise
 
     return method
 
 
-def _kind(argument: Any) -> str:
+def _type_name(argument: Any) -> str:
     return str(argument.type) if isinstance(argument, tl.tensor) else repr(argument)
 
 
 def _truth(self: Any) -> bool:
-    # Triton's language layer asks `if mask` for whether there is one, a kernel for its truth.
+    # In Triton's language layer, `if mask` means `mask is not None`; in a kernel it means the value.
     return sys._getframe(1).f_globals["__name__"] == _SEMANTIC or current().flow.truth(self)
 
 
@@ -109,7 +109,7 @@ _OPERATORS = [
 
 
 def _yielding(operator: Callable) -> Callable:
-    """An operator of a constexpr that leaves tensors to the tensor's: the result is a tensor then."""
+    """An operator of a constexpr that returns NotImplemented for tensors, so that the result is a tensor."""
 
     @functools.wraps(operator)
     def yielding(self: Any, other: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A launch's arguments as a kernel sees them: tensors on the host, and then pointers and scalars."""
+"""The conversion of a launch's arguments: tensors are moved to the host, then become pointers and scalars."""
 
 from typing import Any
 
@@ -15,13 +15,14 @@ from triton_viz.numerics import floats
 
 
 class HostCopies:
-    """Arguments with every tensor in host memory. One on a GPU is copied here, and back at the end."""
+    """Arguments with every tensor in host memory. Tensors on a GPU are copied to the host, and back at the
+    end."""
 
     def __init__(self) -> None:
         self._storages: dict[int, tuple[Any, Any]] = {}
 
     def of(self, argument: Any) -> Any:
-        """An argument, its tensors being on the host."""
+        """An argument with its tensors on the host."""
         if isinstance(argument, tuple):
             return compat.tuple_like(argument, [self.of(member) for member in argument])
         if isinstance(argument, list):
@@ -55,7 +56,7 @@ class HostCopies:
         return copy.set_(on_host, tensor.storage_offset(), tensor.size(), tensor.stride())
 
     def write_back(self) -> None:
-        """Copy what was copied here back to where it came from."""
+        """Copy tensors back to the GPU."""
         for there, here in self._storages.values():
             there.copy_(here)
 
@@ -73,14 +74,14 @@ def _has_memory(tensor: Any) -> bool:
 
 
 def as_constant(argument: Any) -> Any:
-    """An argument as Python's value: the compiler knows it."""
+    """An argument as a compile-time constant: a Python value."""
     if isinstance(argument, tl.constexpr):
         return argument.value
     return argument.item() if isinstance(argument, np.generic) else argument
 
 
 def as_value(argument: Any, semantic: Any, annotated: Any = None) -> Any:
-    """An argument as the kernel sees it: a pointer, a scalar, a descriptor; anything else is unchanged.
+    """An argument as a kernel's value: a pointer, a scalar or a descriptor; other objects are unchanged.
 
     An annotated type takes precedence.
     """
@@ -140,7 +141,7 @@ def _scalar(number: Any, dtype: Any) -> Any:
 
 
 def _converted(number: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A number as a type holds it, without a warning: what is too large for a float is infinite."""
+    """A number converted to a dtype without a warning: a float that is too large becomes infinite."""
     with np.errstate(all="ignore"):
         return number.astype(dtype)
 

@@ -1,4 +1,4 @@
-"""Triton's ops as clients see them: for each method of the builder an `Op` type, and an adapter."""
+"""Triton's `DSL`: for each method of the builder, the type of its record and its adapter."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

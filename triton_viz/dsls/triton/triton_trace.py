@@ -22,7 +22,7 @@ class TritonTrace(KernelInterface):
     """A Triton kernel that appends a `Launch` each time it runs."""
 
     def __init__(self, kernel: Any, clients: Sequence[Client]):
-        if isinstance(kernel, TritonTrace):  # several traces: all of their clients
+        if isinstance(kernel, TritonTrace):  # a trace of a trace has the clients of both
             clients = [*kernel.client_manager.clients.values(), *clients]
             kernel = kernel.kernel
         try:
@@ -37,12 +37,12 @@ class TritonTrace(KernelInterface):
         interpreted = isinstance(self.jit_fn, InterpretedFunction)
         self.interpreted_fn = self.jit_fn if interpreted else InterpretedFunction(self.fn)
         """The kernel for Triton's interpreter. Inside `ClientManager.patch_run` it runs on our executor, for
-        the manager's clients; anywhere else in Triton's own, untraced: something to compare with."""
+        the manager's clients; anywhere else it runs untraced in Triton's interpreter."""
         self.client_manager = ClientManager(clients)
         functools.update_wrapper(self, self.fn)
 
     def __getattr__(self, name: str) -> Any:
-        """Attributes of the kernel itself: `arg_names` (for a wrapper), `configs`, `best_config`, ..."""
+        """Forwards attributes of the kernel: `arg_names` (for a wrapper), `configs`, `best_config`, ..."""
         if name in ("kernel", "jit_fn"):
             raise AttributeError(name)
         return getattr(self.kernel, name)

@@ -26,7 +26,7 @@ from triton_viz.errors import UnsupportedError
 _log = logging.getLogger("triton_viz")
 
 _choices: WeakKeyDictionary[Any, dict[tuple, Config]] = WeakKeyDictionary()
-"""For each autotuner, the config taken for each tuning key: what Triton's own cache holds after timing."""
+"""For each autotuner, the chosen config by tuning key, like Triton's own cache after timing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,8 +51,9 @@ class Unwrapped:
         return self.kernel.fn
 
     def resolve(self, args: Sequence[Any], kwargs: Mapping[str, Any], grid: Any = None) -> TritonCall:
-        """Decide what the wrappers decide for this launch, and run their hooks, as Triton does before it."""
-        # Triton passes these on by name like any argument, so a heuristic or a hook may read them.
+        """Apply the wrappers to this launch: choose a config, evaluate heuristics, and run hooks as Triton
+        does."""
+        # Triton passes these by name like any argument, so a heuristic or a hook may read them.
         named = {"grid": grid, "warmup": False, **kwargs}
         for wrapper in self.wrappers:
             decide = _tune if isinstance(wrapper, Autotuner) else _follow_heuristics
@@ -66,7 +67,7 @@ class Unwrapped:
 
 
 def bind_launch(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> TritonCall | None:
-    """`DSL.bind`: resolve a launch of a kernel; None for a warm-up, which runs nothing."""
+    """`DSL.bind`: resolve a launch of a kernel; None for a warm-up, which does not run the kernel."""
     if kwargs.pop("warmup", False):
         return None
     return (kernel if isinstance(kernel, Unwrapped) else unwrap(kernel)).resolve(args, kwargs, grid)
@@ -106,8 +107,8 @@ def _tune(tuner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, 
                 "autotune that sets it: leave it out of the launch, or out of the configs"
             )
         everything = {**tuner.nargs, **kwargs, **chosen}
-        # After timing, and before the run that counts, Triton zeroes what `reset_to_zero` names. A tensor in
-        # `restore_value` then holds what it held before, which here it never ceased to.
+        # After timing, and before the actual run, Triton zeroes the tensors in `reset_to_zero`, and restores
+        # those in `restore_value`, which have not changed here.
         if fresh:
             tuner.pre_hook(everything, reset_only=True)
         if config.pre_hook is not None:
@@ -146,7 +147,7 @@ def _prune(tuner: Any, kwargs: dict[str, Any]) -> list[Config]:
     except (RuntimeError, AssertionError):
         if tuner.perf_model is None:
             raise
-        # A performance model may ask for a clock rate or a bandwidth that no CPU has.
+        # A performance model may query a clock rate or a bandwidth of the GPU.
         model, tuner.perf_model = tuner.perf_model, None
         try:
             left = tuner.prune_configs(kwargs)
@@ -186,7 +187,7 @@ def bind(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[st
 def _mistake(
     signature: inspect.Signature, args: Sequence[Any], given: Mapping[str, Any], error: TypeError
 ) -> str:
-    """A message that says why arguments could not be bound."""
+    """The reason why arguments could not be bound."""
     names = list(signature.parameters)
     if len(args) > len(names):
         return f"it takes {len(names)} arguments, and the launch gives {len(args)} by position"
@@ -205,10 +206,10 @@ def _signature(fn: Callable) -> inspect.Signature:
 
 @functools.cache
 def launch_options() -> frozenset[str]:
-    """Names that a launch may give although they are no parameters: options to some backend's compiler.
+    """The keyword arguments of a launch that are options of a compiler, not parameters of the kernel.
 
-    Each backend of the installed Triton says which it has. A library may set those of a backend that is not
-    installed (Intel's grf_mode), and passes them only there; those are not guessed.
+    They are the options of all backends of the installed Triton. Options of backends that are not installed
+    (Intel's grf_mode) are not known, and a library passes them on such a backend only.
     """
     names = {*Config({}).all_kwargs(), "maxnreg", "ir_override"}
     for backend in backends.values():

@@ -23,7 +23,7 @@ from triton_viz.dsls.triton.wrappers import Call
 from triton_viz.errors import KernelError, UnsupportedError
 
 _TIMEOUT = 600
-"""Seconds; a large kernel takes the compiler many."""
+"""Seconds that the compiler may take for one kernel."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +88,7 @@ def parse_target(text: str) -> GPUTarget:
 
 @functools.lru_cache(maxsize=64)
 def _compile_in_child(request: bytes) -> dict[str, Any]:
-    """The child's answer. The same kernel with the same types is asked for once."""
+    """The answer of the compiler's process, cached by the request: by kernel, types and target."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     environment["TRITON_VIZ_ENABLED"] = "0"  # a module with traced kernels gives plain ones

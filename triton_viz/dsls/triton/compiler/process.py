@@ -1,10 +1,9 @@
 """Triton's compiler in a process of its own: the job and the answer.
 
-It is another process because the compiler refuses to work where TRITON_INTERPRET=1 was set when Triton was
-imported, because kernels that are being traced have the language changed around them, and because a failed
-assertion in LLVM ends the process it happens in. This file is the child's program as well. So it imports
-Triton and nothing else, and a kernel is sent as its source with the values of the globals it names: to import
-the script it comes from could run anything.
+A separate process is needed because the compiler does not work if TRITON_INTERPRET=1 was set when Triton was
+imported, because the language is patched while kernels are traced, and because a failed assertion in LLVM
+ends its process. This file is also the program of that process, so it imports only Triton. A kernel is sent
+as its source and the values of its globals: importing the user's script in the child could have side effects.
 """
 
 import __future__
@@ -34,11 +33,11 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 
 class NotSendable(Exception):
-    """A kernel uses what cannot be sent to another process."""
+    """A kernel uses an object that cannot be sent to another process."""
 
 
 def packed(job: dict[str, Any]) -> bytes:
-    """A job for the child: kernels in it, and in the globals of those, travel as source."""
+    """Pickle a job for the child. Kernels, also those among the globals of kernels, are sent as source."""
     sender = _Sender()
     body = sender.pack(job, "an argument")
     while sender.waiting:
@@ -75,11 +74,11 @@ class _Sender:
         return file.getvalue()
 
     def _reference(self, value: Any) -> Any:
-        """How the child gets what is not pickled: a module, a kernel."""
+        """The persistent id of an object that is not pickled: a module or a kernel."""
         if isinstance(value, ModuleType):
             return "module", value.__name__
-        kind = "kernel" if isinstance(value, KernelInterface) else type(value).__name__
-        if kind in ("kernel", "ConstexprFunction"):
+        tag = "kernel" if isinstance(value, KernelInterface) else type(value).__name__
+        if tag in ("kernel", "ConstexprFunction"):
             kernel: Any = value
             while not isinstance(kernel.fn, FunctionType):  # autotuner, heuristics and traces wrap a kernel
                 kernel = kernel.fn
@@ -90,7 +89,7 @@ class _Sender:
             if _key(fn) not in self.functions:
                 self.functions[_key(fn)] = None
                 self.waiting.append((fn, kernel))
-            return kind, _key(fn)
+            return tag, _key(fn)
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
             raise NotSendable(
                 f"{value.__name__} is defined in the script that runs: put it into a module of its own, "
@@ -130,13 +129,14 @@ def _scope(fn: FunctionType) -> dict[str, Any]:
 
 
 def _free_names(source: str, fn: FunctionType) -> set[str]:
-    """The names in a function that are not its own."""
+    """The names of globals that a function uses."""
     names = {node.id for node in ast.walk(_definition(source)) if isinstance(node, ast.Name)}
     return names - {*fn.__code__.co_varnames, *fn.__code__.co_cellvars}
 
 
 def _definition(source: str) -> ast.FunctionDef:
-    """A function's definition without what runs when it is defined: decorators, and values of defaults."""
+    """A function's definition, without decorators and the values of defaults, which run when it is
+    defined."""
     definition = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
     definition.decorator_list = []
     arguments = definition.args
@@ -159,17 +159,17 @@ class _Receiver:
         return unpickler.load()
 
     def _find(self, reference: tuple[str, ...]) -> Any:
-        kind, name, *rest = reference
-        if kind in ("module", "name"):
+        tag, name, *rest = reference
+        if tag in ("module", "name"):
             found: Any = importlib.import_module(name)
             for part in rest[0].split(".") if rest else ():
                 found = getattr(found, part)
             return found
         if name not in self._made:
-            self._make(kind, name)
+            self._make(tag, name)
         return self._made[name]
 
-    def _make(self, kind: str, name: str) -> None:
+    def _make(self, tag: str, name: str) -> None:
         description = self._functions[name]
         scope: dict[str, Any] = {"__name__": description["module"]}
         definition = ast.increment_lineno(_definition(description["source"]), description["first_line"] - 1)
@@ -179,7 +179,7 @@ class _Receiver:
         fn = scope[definition.name]
         fn.__qualname__ = description["qualname"]
         made: Any = (
-            JITFunction(fn, **description["options"]) if kind == "kernel" else triton.constexpr_function(fn)
+            JITFunction(fn, **description["options"]) if tag == "kernel" else triton.constexpr_function(fn)
         )
         self._made[name] = made  # before its globals: it may be among them
         fn.__defaults__, fn.__kwdefaults__ = self.unpack(description["defaults"])
@@ -212,7 +212,7 @@ def compile_for(
     """Compile a kernel for a target: the text of each stage, and the resources that it uses."""
     goal = GPUTarget(*target)
     target_info: Any = getattr(triton.language, "target_info", None)
-    if target_info is not None:  # what a kernel asks about its target is about this one
+    if target_info is not None:  # constexpr functions of a kernel query the target
         target_info.current_target = _builtin(lambda: goal)
     source = ASTSource(kernel, signature, constexprs, attrs)
     compiled: Any = triton.compile(source, target=goal, options=options)

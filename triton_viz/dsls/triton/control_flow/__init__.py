@@ -1,1 +1,1 @@
-"""Control flow over lanes: kernels are rewritten so that branches and loops work on all programs at once."""
+"""Control flow over lanes: kernels are rewritten so that branches and loops run for all programs at once."""

@@ -1,10 +1,10 @@
 """Flow: control flow of a running kernel, for all lanes at once. Rewritten kernels call it (`rewrite.py`).
 
-Where lanes disagree, both branches are run, one after the other, each with only its lanes *active*;
-assignments keep the old value of the lanes that are not. `regions` is the stack of waiting lanes: an entry
-for each `if` that split, whose lanes go on when it ends, and two for each loop (`lane_loops.py`). A lane that
-returns or breaks is taken out of the entries that it will not come back to. An entry is None for all lanes,
-and two entries that are the same object hold the same lanes: comparing objects shows that all agree.
+Where lanes disagree, both branches run, one after the other, each with only its lanes *active*. Assignments
+keep the old value of inactive lanes. `regions` is the stack of waiting lanes: an entry for each `if` that
+split, whose lanes continue when it ends, and two for each loop (`lane_loops.py`). A lane that returns or
+breaks is removed from the entries to which it will not return. An entry is None for all lanes. Two entries
+that are the same object hold the same lanes, so an identity comparison shows that all lanes agree.
 """
 
 import inspect
@@ -37,11 +37,11 @@ class Split:
 
     def __init__(self, rest: np.ndarray):
         self.rest = rest
-        """The lanes for which it does not hold."""
+        """The lanes for which the test is false."""
 
 
 class Undefined:
-    """The value of a name that has none yet."""
+    """The value of an unassigned name."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -54,7 +54,7 @@ class Frame:
 
     def __init__(self, base: int):
         self.base = base
-        """How many regions its callers have."""
+        """The number of regions of its callers."""
         self.returned = False
         self.value: Any = None
         """The results of the lanes that have returned."""
@@ -79,9 +79,9 @@ class Flow:
         self.lanes = lanes
         self.semantic = semantic
         self.make = make
-        """Makes what a tensor holds from an array and a Triton type."""
+        """Makes a tensor's value from an array and a Triton type."""
         self.substitutes: dict[Any, Callable] = self._substitutes() | dict(substitutes or {})
-        """Substitutes by callable; any other callable is called as Triton's compiler would."""
+        """Substitutes, by the callable that they replace."""
         self.before_loop: list[Callable[[int, int | None], Any]] = []
         self.loop_iteration: list[Callable[[int, int], Any]] = []
         self.after_loop: list[Callable[[int], Any]] = []
@@ -99,7 +99,7 @@ class Flow:
         self.alive = True
         """Whether any lane is active."""
         self.partial = False
-        """Whether a lane is not active that will come back in this call, and must find its variables."""
+        """Whether an inactive lane will continue in this call, so that its variables have to be kept."""
         self.began: Mask = self.lanes.active
 
     def run(self, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
@@ -118,11 +118,11 @@ class Flow:
         return tuple((loop.line, loop.index) for loop in self.loops)
 
     def note_waiting_op(self) -> None:
-        """An op ran by which a program may wait for another: an atomic or a volatile load."""
+        """Note an op by which a program may wait for another: an atomic or a volatile load."""
         self.waits += 1
 
     def note_write(self) -> None:
-        """Memory was changed: by a store, or by an atomic that did not just put back what was there."""
+        """Note that memory was changed, by a store or by an atomic that wrote another value."""
         self.writes += 1
 
     # --- active lanes ---
@@ -135,14 +135,14 @@ class Flow:
         self.alive = active is None or bool(active.any())
 
     def leave(self, start: int) -> None:
-        """Take the active lanes out of the regions from `start` on: they will not come back there."""
+        """Remove the active lanes from the regions from `start` on: they will not return there."""
         gone = self.lanes.active
         assert gone is not None
         regions = self.regions
         before: Any = self
         after: Mask = None
         for number in range(start, len(regions)):
-            # Entries that were one object stay one object.
+            # Entries that were the same object stay the same object.
             if regions[number] is not before:
                 before = regions[number]
                 after = ~gone if before is None else before & ~gone
@@ -151,7 +151,8 @@ class Flow:
         self.alive = False
 
     def test(self, condition: Any) -> "bool | Split":
-        """Begin an `if`: True or False if active lanes agree; else those where it holds are active now."""
+        """Begin an `if`: True or False if active lanes agree; otherwise a Split, with the true lanes
+        active."""
         if condition is True or condition is False:
             return condition
         if not isinstance(condition, tl.tensor):
@@ -173,7 +174,7 @@ class Flow:
         return Split(~holds if active is None else active & ~holds)
 
     def flip(self, split: Split) -> None:
-        """Go on with the `else` of a split `if`."""
+        """Continue with the `else` of a split `if`."""
         self.set_active(split.rest)
 
     def join(self) -> None:
@@ -181,7 +182,7 @@ class Flow:
         self.set_active(self.regions.pop())
 
     def other(self, split: "bool | Split") -> bool:
-        """Between the two sides of `a if c else b`: whether b is evaluated. Its lanes are active then."""
+        """Between the sides of `a if c else b`: whether to evaluate b; if so, its lanes are active."""
         if isinstance(split, Split):
             self.set_active(split.rest)
             return True
@@ -195,7 +196,7 @@ class Flow:
         return self.blend(split.rest, b, a)
 
     def leaves(self, value: Any) -> bool:
-        """Return from the call. True if no lane is left in it: then `result()` is what it returns."""
+        """Return from the call. True if all lanes have returned: then `result()` is the return value."""
         frame = self.frame
         active = self.lanes.active
         all_return = len(self.regions) == frame.base or active is self.regions[frame.base]
@@ -205,7 +206,7 @@ class Flow:
         return all_return
 
     def finish(self, *value: Any) -> Any:
-        """The end of a call: what its lanes have returned, the active ones `value`."""
+        """End a call; `value` is the return value of the active lanes. Returns the results of all lanes."""
         frame = self.frame
         if value:
             active = self.lanes.active
@@ -245,7 +246,7 @@ class Flow:
         return plain(value)
 
     def merge(self, new: Any, old: Any) -> Any:
-        """A value as an assignment stores it where some lanes may keep the old one."""
+        """A value as an assignment stores it if inactive lanes may keep the old value."""
         new = self.tensor(new)
         return self.keep(new, old) if self.partial else new
 
@@ -254,7 +255,7 @@ class Flow:
         return self.blend(self.lanes.active, new, old) if self.partial else new
 
     def unmerged(self, value: Any) -> Any:
-        """A value for what is no variable, and so has no old value per lane."""
+        """A value assigned to an attribute or element, which has no old value per lane."""
         if self.partial:
             reason = "an attribute or an element is assigned by some programs only"
             raise self._diverged(reason, self.lanes.active)
@@ -288,8 +289,10 @@ class Flow:
         if isinstance(a, tl.tensor) and isinstance(b, tl.tensor) and a.type == b.type:
             wide = self.make(mask.reshape(-1, *(1,) * len(a.shape)), tl.int1)
             return self.wrap(self.semantic.builder.create_select(wide, a.handle, b.handle), a.type)
-        # Triton's compiler refuses this; its interpreter gives each program what it assigned, and so do we.
-        error = self._diverged(f"a variable is {_kind(a)} for some programs and {_kind(b)} for others", mask)
+        # Triton's compiler refuses this; in its interpreter each program keeps its own value, as here.
+        error = self._diverged(
+            f"a variable is {_type_name(a)} for some programs and {_type_name(b)} for others", mask
+        )
         if len(error.groups) == 1:  # no lane is left that needs the old value
             return new
         raise error
@@ -303,20 +306,20 @@ class Flow:
         return tl.tensor(handle, type_)
 
     def per_lane(self, value: tl.tensor) -> np.ndarray:
-        """A scalar's number in each lane; one number if all agree."""
+        """A scalar's value in each lane; of length one if all agree."""
         data = value.handle.data
         if data.ndim > 1:
             if data.size != len(data):
                 shape = [int(n) for n in data.shape[1:]]
                 raise TypeError(
-                    f"a block of shape {shape} is no single number, as a branch, loop or index needs: "
+                    f"a block of shape {shape} is not a scalar, as a branch, loop or index needs: "
                     "reduce it first, with tl.max or tl.sum"
                 )
             data = data.reshape(len(data))
         return data
 
     def agreed(self, values: np.ndarray, what: str = "a value that Python needs") -> Any:
-        """The one number on which all active lanes agree."""
+        """The value on which all active lanes agree."""
         if len(values) == 1:
             return values[0].item()
         seen = values if self.lanes.active is None else values[self.lanes.active]
@@ -343,7 +346,7 @@ class Flow:
         return _is_dynamic(left) or not left
 
     def and_(self, left: Any, right: Any) -> Any:
-        """`left and right`. Tensors are combined; Python's values decide or do not matter."""
+        """`left and right`. Tensors are combined element by element; Python values follow Python's rules."""
         if not _is_dynamic(left):
             return right if left else left
         if not _is_dynamic(right):
@@ -399,7 +402,7 @@ class Flow:
         return self.call(found, *first, *args, **kwargs)
 
     def call_JitFunction(self, fn: Any, args: Any, kwargs: Any, caller_context: Any = None) -> Any:
-        """Call a kernel; Triton's own functions ask their `_generator` so."""
+        """Call a kernel: the method that Triton's own functions call on their `_generator`."""
         return self.call(fn, *args, **kwargs)
 
     def _resolve(self, fn: Any) -> Any:
@@ -438,9 +441,9 @@ class Flow:
 
 
 def _is_dynamic(value: Any) -> bool:
-    """Whether the compiler would not know the value."""
+    """Whether the value is not a compile-time constant."""
     return isinstance(value, base_value) and not isinstance(value, tl.constexpr | tl.tuple)
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return str(value.type) if isinstance(value, tl.tensor) else type(value).__name__

@@ -1,4 +1,4 @@
-"""Loops over lanes: each lane has its own number of iterations, and all run the same iteration at a time."""
+"""Loops over lanes: each lane has its own number of iterations, and all lanes run one iteration together."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from triton_viz.dsls.triton.control_flow.lane_flow import Flow
 
 SPINS_ALONE = 100_000
-"""After so many iterations in which nothing was written, a single program is taken to wait for ever."""
+"""After this number of iterations without a write, a single program counts as waiting forever."""
 SPINS_TOGETHER = 1_000
-"""After so many iterations in which nothing was written, lanes may be waiting for each other."""
+"""After this number of iterations without a write, lanes may be waiting for each other."""
 
 _CONDITION = getattr(tl, "condition", None)  # Triton 3.7 has none
 
@@ -25,11 +25,11 @@ class LaneRange:
 
     def __init__(self, flow: "Flow", start: Any, stop: Any, step: Any):
         self.flow = flow
-        kinds, numbers = zip(*(self._bound(bound) for bound in (start, stop, step)), strict=True)
+        types, numbers = zip(*(self._bound(bound) for bound in (start, stop, step)), strict=True)
         promote = flow.semantic.integer_promote_impl
-        self.dtype = promote(promote(kinds[0], kinds[1]), kinds[2])
-        kind = "int" if self.dtype.is_int_signed() else "uint"
-        self.kind = np.dtype(f"{kind}{max(8, self.dtype.primitive_bitwidth)}")
+        self.dtype = promote(promote(types[0], types[1]), types[2])
+        prefix = "int" if self.dtype.is_int_signed() else "uint"
+        self.np_dtype = np.dtype(f"{prefix}{max(8, self.dtype.primitive_bitwidth)}")
         first, last, by = numbers
         active = flow.lanes.active
         if active is not None and len(by) > 1:
@@ -52,8 +52,8 @@ class LaneRange:
             return tl.int32, np.array([bound], np.int64)
         bound = self.flow.tensor(bound)
         if not isinstance(bound, tl.tensor) or not bound.dtype.is_int():
-            kind = bound.dtype if isinstance(bound, tl.tensor) else type(bound).__name__
-            raise TypeError(f"a range counts in integers, and {kind} is none")
+            given = bound.dtype if isinstance(bound, tl.tensor) else type(bound).__name__
+            raise TypeError(f"the bounds of a range must be integers, not {given}")
         return bound.dtype, self.flow.per_lane(bound).astype(np.int64)
 
     def __len__(self) -> int:
@@ -61,11 +61,11 @@ class LaneRange:
 
     def at(self, index: int) -> tl.tensor:
         """The loop variable."""
-        numbers = (self.start + index * self.step).astype(self.kind)
+        numbers = (self.start + index * self.step).astype(self.np_dtype)
         return self.flow.wrap(self.flow.make(numbers, self.dtype), self.dtype)
 
     def __iter__(self) -> Iterator[tl.tensor]:
-        # Reached outside of a `for` statement, as in a comprehension, where lanes cannot be told apart.
+        # Reached outside of a `for` statement, as in a comprehension, which runs for all lanes alike.
         if self.counts is not None:
             groups = groups_of(self.counts, self.flow.lanes, self.flow.began)
             raise Diverged(groups, "a range has more iterations for some programs than for others")
@@ -75,7 +75,7 @@ class LaneRange:
 class Loop:
     """A loop that is running. Its lanes are an entry of the flow's `regions`, so that leaving changes it.
 
-    `regions[at - 1]` has the lanes that come out at the end, `regions[at]` those still inside.
+    `regions[at - 1]` has the lanes that continue after the loop, `regions[at]` those still inside.
     """
 
     __slots__ = ("at", "began_waits", "broke", "flow", "index", "items", "line", "spins", "writes")
@@ -108,7 +108,7 @@ class Loop:
             yield item
 
     def _unequal(self, items: LaneRange, counts: np.ndarray) -> Iterator[Any]:
-        """The loop variables; lanes that have had all of theirs are no longer inside."""
+        """The loop variables. Lanes that have run all of their iterations leave the loop."""
         regions, at = self.flow.regions, self.at
         ends = set(counts.tolist() if regions[at] is None else counts[regions[at]].tolist())
         for index in range(items.length):
@@ -118,7 +118,7 @@ class Loop:
             yield items.at(index)
 
     def _resume(self) -> bool:
-        """Go on with the lanes that are still inside, if there are any."""
+        """Activate the lanes that are still inside. False if there are none."""
         flow = self.flow
         flow.set_active(flow.regions[self.at])
         return flow.alive
@@ -134,7 +134,7 @@ class Loop:
         return (flow.alive and flow.lanes.active is flow.regions[self.at]) or self._resume()
 
     def holds(self, condition: Any) -> bool:
-        """Whether a `while` loop goes on for any lane. Lanes whose condition fails leave it."""
+        """Whether a `while` loop continues for any lane. Lanes whose condition is false leave it."""
         if _CONDITION is not None and isinstance(condition, _CONDITION):
             condition = condition.condition
         going = self._stay(condition)
@@ -162,7 +162,7 @@ class Loop:
         return True
 
     def _may_wait(self) -> None:
-        """Find out whether programs wait in this loop, in which an atomic or a volatile load ran."""
+        """Decide whether programs wait in this loop, in which an atomic or a volatile load ran."""
         flow = self.flow
         where = f"the loop in line {self.line}"
         if flow.regions[self.at] is not flow.regions[self.at - 1]:
@@ -182,7 +182,7 @@ class Loop:
             )
 
     def breaks(self) -> bool:
-        """Take the active lanes out of the loop. True if these are all, so that Python may break."""
+        """Remove the active lanes from the loop. True if none is left, so that Python may break."""
         flow = self.flow
         active = flow.lanes.active
         if active is None:
@@ -195,7 +195,7 @@ class Loop:
         return False
 
     def skips(self) -> bool:
-        """Take the active lanes out of this iteration. True if these are all, so that Python may continue."""
+        """Remove the active lanes from this iteration. True if none is left, so that Python may continue."""
         flow = self.flow
         if flow.lanes.active is flow.regions[self.at]:
             return True

@@ -67,7 +67,7 @@ def _extreme(flow: Any, python: Callable, triton: Any, /, *args: Any, **kwargs: 
 
 
 def _print(flow: Any, *args: Any, **kwargs: Any) -> None:
-    """`print` is each program's own, so it is the language's."""
+    """`print`: the language's, which prints a line for each program."""
     prefix, rest = (args[0], args[1:]) if args and isinstance(args[0], str) else ("", args)
     flow.call(tl.device_print, prefix, *rest, **kwargs)
 

@@ -51,7 +51,7 @@ def rewritten(
 ) -> Callable:
     """The function in its rewritten form, for one flow. It sees its module's globals as they are now.
 
-    A flow that needs more than most has a rewriter of its own.
+    `rewriter` is the class that rewrites it, which a flow may subclass.
     """
     if not isinstance(fn, FunctionType):
         raise UnsupportedError(f"{fn!r} is no Python function, so it cannot be run lane by lane")
@@ -107,7 +107,7 @@ def _definition(code: CodeType, file: str, source: Source | None) -> ast.Functio
             "their source, so define this one in a file, or in a notebook cell."
         ) from error
     try:
-        # Under an `if`, the source may stay indented as it is, and so keep its columns.
+        # An `if` around the source allows its indentation, so that columns stay the same.
         tree = ast.parse("if 1:\n" + "".join(lines) if lines[0][0].isspace() else "".join(lines))
     except SyntaxError as error:
         raise UnsupportedError(f"{where} cannot be run: its source code is not a whole function") from error
@@ -152,7 +152,8 @@ class Rewriter(ExpressionRewriter):
     # --- statements ---
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """Statements in a row. What follows one that lanes may leave by is skipped if they all did."""
+        """A block of statements. After a statement by which lanes may leave, the rest is skipped if all
+        left."""
         result: list[ast.stmt] = []
         for number, statement in enumerate(statements):
             new = self.statement(statement)
@@ -180,14 +181,14 @@ class Rewriter(ExpressionRewriter):
         return [node]
 
     def nested(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """A block that only some lanes may run."""
+        """A block that may run for some of the lanes only."""
         self.depth += 1
         result = self.block(statements)
         self.depth -= 1
         return result
 
     def _parts(self, node: ast.stmt) -> ast.stmt:
-        """A compound statement that stays, with its blocks rewritten. Only a `with` surely runs them."""
+        """A compound statement that is kept, with rewritten blocks. Only those of a `with` surely run."""
         before = set(self.defined)
 
         def go(part: ast.AST) -> None:
@@ -256,7 +257,7 @@ class Rewriter(ExpressionRewriter):
             name = target.id
             as_tensor = has_attributes(name, node.body) and not is_static_range(node.iter)
             if id(node) in self.seen_after:
-                # Its value is seen after the loop: there, each lane finds its own last one.
+                # The variable is read after the loop, where each lane needs its own last value.
                 if name not in self.defined:
                     self.undefined.add(name)
                 item = self.temporary()
@@ -356,7 +357,7 @@ class Rewriter(ExpressionRewriter):
         return [ast.Assign([ast.Tuple(parts, ast.Store())], value), *after]
 
     def _part(self, target: ast.expr, after: list[ast.stmt]) -> ast.expr:
-        """One part of a tuple's target: it is unpacked into a temporary, and stored from there."""
+        """One part of a tuple target: unpacked into a temporary, and assigned from there."""
         if isinstance(target, ast.Starred):
             return ast.Starred(self._part(target.value, after), ast.Store())
         part = self.temporary()

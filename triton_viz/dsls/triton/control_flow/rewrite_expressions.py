@@ -5,13 +5,13 @@ from types import CodeType
 from typing import Any
 
 FLOW = "__flow"
-"""The one name that a rewritten function has besides the user's."""
+"""The name of the flow in a rewritten function: the only global added to the user's."""
 
 _LEFT_ALONE = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 
 
 class ExpressionRewriter(ast.NodeTransformer):
-    """Rewrites the expressions of one function, and keeps track of which names have a value."""
+    """Rewrites the expressions of one function, and tracks which names have a value."""
 
     def __init__(self, code: CodeType):
         self.locals = {*code.co_varnames, *code.co_cellvars}
@@ -19,10 +19,10 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.undefined: set[str] = set()  # names that are merged with an older value that may not exist
         self.static: set[str] = set()  # names announced as `x: tl.constexpr`
         self.loops: list[str] = []  # the loops around this statement: the variables that hold them
-        self.depth = 0  # how many branches and loops are around this statement
+        self.depth = 0  # number of enclosing branches and loops
         self.plain = 0  # inside a lambda, a comprehension or a nested def
         self.temporaries = 0
-        self.early = False  # whether lanes may return at different places
+        self.early = False  # whether lanes may return at different statements
 
     def assigned(self, name: str, value: ast.expr) -> ast.expr:
         """The expression that is assigned to a name in place of a value."""
@@ -38,7 +38,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return call_flow("merge", value, name_node(name))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A name; if it may have no value yet, that is checked first."""
+        """A name, with a check if it may be unassigned."""
         unsure = isinstance(node.ctx, ast.Load) and node.id in self.locals and node.id not in self.defined
         if not unsure or self.plain:
             return node
@@ -52,7 +52,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Every call goes through the flow, which knows builtins and kernels."""
+        """Every call goes through the flow, which substitutes builtins and rewrites kernels."""
         func = node.func
         if isinstance(func, ast.Name) and func.id in _LEFT_ALONE:
             return self.generic_visit(node)  # type: ignore[return-value]
@@ -77,25 +77,25 @@ class ExpressionRewriter(ast.NodeTransformer):
         """`and`, `or`: the right side is not evaluated only if a Python value on the left decides."""
         if self.plain:
             return self.generic_visit(node)  # type: ignore[return-value]
-        kind = "and" if isinstance(node.op, ast.And) else "or"
+        operator = "and" if isinstance(node.op, ast.And) else "or"
         result = self.visit(node.values[0])
-        # What follows the first may not run, so its assignments may not happen.
+        # Operands after the first may not be evaluated, nor the assignments in them.
         before = set(self.defined)
         rest = [self.visit(value) for value in node.values[1:]]
         self.defined = before
         for value in rest:
-            result = self._logical(kind, result, value)
+            result = self._logical(operator, result, value)
         return ast.copy_location(result, node)
 
-    def _logical(self, kind: str, left: ast.expr, right: ast.expr) -> ast.expr:
+    def _logical(self, operator: str, left: ast.expr, right: ast.expr) -> ast.expr:
         if isinstance(right, ast.Name | ast.Constant):
-            return call_flow(f"{kind}_", left, right)
+            return call_flow(f"{operator}_", left, right)
         first = self.temporary()
-        open_ = call_flow(f"{kind}_is_open", ast.NamedExpr(ast.Name(first, ast.Store()), left))
-        return ast.IfExp(open_, call_flow(f"{kind}_", name_node(first), right), name_node(first))
+        open_ = call_flow(f"{operator}_is_open", ast.NamedExpr(ast.Name(first, ast.Store()), left))
+        return ast.IfExp(open_, call_flow(f"{operator}_", name_node(first), right), name_node(first))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """`not`; the others are the value's own."""
+        """`not`; other unary operators are methods of the value."""
         if self.plain or not isinstance(node.op, ast.Not):
             return self.generic_visit(node)  # type: ignore[return-value]
         return ast.copy_location(call_flow("not_", self.visit(node.operand)), node)
@@ -132,7 +132,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return ast.copy_location(call_flow("chosen", test, first, second), node)
 
     def _plainly(self, node: Any) -> Any:
-        """Other scopes: calls go through the flow, the rest is Python's."""
+        """Other scopes (lambdas, comprehensions): only calls are rewritten."""
         self.plain += 1
         node = self.generic_visit(node)
         self.plain -= 1

@@ -10,7 +10,7 @@ ENDS = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
 def within(node: ast.AST) -> Iterator[ast.AST]:
-    """Everything below a node that is in the same scope."""
+    """All nodes below a node in the same scope."""
     if not isinstance(node, _SCOPES):
         for child in ast.iter_child_nodes(node):
             yield child
@@ -60,7 +60,7 @@ def reads(name: str, nodes: Iterable[ast.AST]) -> int:
 
 
 def has_attributes(name: str, nodes: Iterable[ast.AST]) -> bool:
-    """Whether something is asked of a name that only a tensor has: `i.to(tl.int64)`."""
+    """Whether an attribute of a name is used, which only a tensor has: `i.to(tl.int64)`."""
     every = (n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute))
     return any(isinstance(n.value, ast.Name) and n.value.id == name for n in every)
 

@@ -1,4 +1,4 @@
-"""Ops that touch memory: loads, stores, atomics, and descriptors, which lead to loads and stores."""
+"""Ops that access memory: loads, stores, atomics, and ops on descriptors, which use loads and stores."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ class Descriptor:
         return pointers, Value(None, tl.int1, box=mask)
 
     def _gathered(self, offsets: list[Value], checked: tuple[int, ...] | None) -> tuple[Value, Value]:
-        """The same where lanes have strides of their own."""
+        """`pointers` for descriptors whose strides differ between lanes."""
         size, rank = width(self.base.dtype), len(self.block)
         address = self.base.data.astype(np.int64).reshape(-1, *(1,) * rank)
         inside: np.ndarray = np.ones((1,) * (rank + 1), bool)
@@ -88,24 +88,24 @@ class Descriptor:
 
     @property
     def _origin(self) -> Origin | None:
-        """That of a block's pointers: all of them are computed from the base."""
+        """The origin of a block's pointers: that of the base."""
         return None if self.base.origin is None else self.base.origin.of_rank(len(self.block))
 
 
 class AccessOps:
-    """The builder's ops on memory. Masked loads and stores, which the other forms call, leave the records."""
+    """The builder's ops on memory. Only masked loads and stores, which the others call, leave records."""
 
     memory: Memory
     lanes: "Lanes"
     track_origins: Callable[[], None]
-    """Called when a number was loaded that may be an address."""
+    """Called when an integer that may be an address was loaded."""
     log: list[Callable[[], None]] | None
     on_waiting_op: Callable[[], None]
     on_write: Callable[[], None]
     bytes_per_lane: int
-    """The size of the largest block that was loaded: what chunks are measured by."""
+    """The size of the largest loaded block, which determines the size of chunks."""
     _mask_override: tuple[Mask] | None = None
-    """The mask that the next access has in place of its own."""
+    """The mask that replaces that of the next access."""
 
     @contextlib.contextmanager
     def masked_by(self, mask: Mask) -> Iterator[None]:
@@ -117,7 +117,7 @@ class AccessOps:
             self._mask_override = None
 
     def _kept(self, mask: Value | None, shape: tuple[int, ...]) -> Mask:
-        """Which elements an access touches."""
+        """The effective mask of an access."""
         return (
             effective(mask, self.lanes.active, shape)
             if self._mask_override is None
@@ -165,7 +165,7 @@ class AccessOps:
         return Value(found, dtype, origin=self._loaded(found, keep, other))
 
     def _loaded(self, found: np.ndarray, keep: Mask, other: Value | None = None) -> Origin | None:
-        """The origin of what was loaded, and of what was taken instead of it."""
+        """The origin of a load's result: of the loaded values, and of `other` where the mask is false."""
         if found.dtype.kind not in "iu" or found.dtype.itemsize != 8:
             return None
         kept = keep.data() if isinstance(keep, Box) else keep
@@ -200,12 +200,12 @@ class AccessOps:
 
     @not_recorded
     def create_atomic_load(self, pointers: Value, mask: Value | None, *order: Any) -> Value:
-        """A load that may wait for another program's store."""
+        """An atomic load, by which a program may wait for another program's store."""
         return self.create_masked_load(pointers, mask, None, None, True)
 
     @not_recorded
     def create_atomic_store(self, pointers: Value, values: Value, mask: Value | None, *order: Any) -> None:
-        """A store that another program may wait for."""
+        """An atomic store, for which another program may wait."""
         self.create_masked_store(pointers, values, mask, ATOMIC)
 
     @not_recorded
@@ -284,7 +284,7 @@ class AccessOps:
 
     @not_recorded
     def create_descriptor_load(self, descriptor: Descriptor, offsets: list[Value], *policy: Any) -> Value:
-        """A block of the described tensor; outside of it, the padding."""
+        """A block of the described tensor, with padding outside of it."""
         loaded = self.load_block(descriptor, offsets, descriptor.padding)
         if descriptor.round_f32_to_tf32 and loaded.data.dtype == np.float32:
             return Value(floats.round_to_tf32(loaded.data), loaded.dtype)
@@ -299,7 +299,7 @@ class AccessOps:
 
     @not_recorded
     def create_descriptor_store(self, descriptor: Descriptor, value: Value, offsets: list[Value]) -> None:
-        """Write a block; what is outside of the described tensor is dropped."""
+        """Write the elements of a block that are inside of the described tensor."""
         pointers, mask = descriptor.pointers(offsets)
         self.create_masked_store(pointers, value, mask)
 

@@ -1,4 +1,4 @@
-"""Adapters: from the arguments of a builder's op to the standardized ones that callbacks receive."""
+"""Adapters: convert the arguments of a builder's op to the standardized ones that callbacks receive."""
 
 import functools
 from typing import Any
@@ -37,9 +37,9 @@ def store(builder: Any, pointers: Value, values: Value, mask: Value | None, *pol
 
 
 def _semantics(order: tuple[Any, ...]) -> frozenset[str]:
-    """An atomic's, from what Triton says of its memory order; it is both acquire and release by default."""
-    said = str(order[0]).rsplit(".", 1)[-1].lower() if order else "acquire_release"
-    return frozenset({"atomic"} | {name for name in ("acquire", "release") if name in said})
+    """The memory semantics of an atomic's `sem` argument. The default is acquire and release."""
+    sem = str(order[0]).rsplit(".", 1)[-1].lower() if order else "acquire_release"
+    return frozenset({"atomic"} | {name for name in ("acquire", "release") if name in sem})
 
 
 def atomic(
@@ -87,7 +87,7 @@ def _name(function: Any) -> str:
 
 
 def compute(name: str) -> Adapter:
-    """The adapter of an op that computes: its name, and the shapes of its operands."""
+    """The adapter of a computation: its name, and the shapes of its operands."""
 
     def adapter(builder: Any, *args: Any, **_: Any) -> dict[str, Any]:
         operands = tuple(arg for arg in args if isinstance(arg, Value))

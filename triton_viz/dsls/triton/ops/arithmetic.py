@@ -16,7 +16,7 @@ from triton_viz.numerics import libdevice, rounding
 
 
 class ArithmeticOps:
-    """The builder's arithmetic. The tables at the end of this file give it those that are one function."""
+    """The builder's arithmetic. Ops that are one NumPy function are in the tables at the end of this file."""
 
     ORIGIN_RULE = "elementwise"
 
@@ -58,7 +58,7 @@ class ArithmeticOps:
         if x.dtype.kind == "u":
             return Value(x // y, a.dtype.scalar)
         quotient = x // y
-        # Rounding down is right unless there is a remainder and the signs differ.
+        # Floor division differs only if there is a remainder and the signs differ.
         return Value(quotient + ((quotient * y != x) & ((x < 0) != (y < 0))).astype(x.dtype), a.dtype.scalar)
 
     create_udiv = create_sdiv
@@ -95,7 +95,7 @@ class ArithmeticOps:
         return Value(np.right_shift(signed, b.data.astype(signed.dtype)).view(data.dtype), a.dtype.scalar)
 
     def create_umulhi(self, a: Value, b: Value) -> Value:
-        """The upper half of the product of two unsigned numbers."""
+        """The upper half of the product of two unsigned integers."""
         x, y, np_dtype = a.data, b.data, a.data.dtype
         bits = np_dtype.itemsize * 8
         if bits == 64:
@@ -146,7 +146,7 @@ class ArithmeticOps:
 
 
 def _affine_result(form: Affine, a: Value, b: Value, function: np.ufunc) -> Value:
-    """A result that is affine, unless a number is too large for its type and wraps around."""
+    """An affine result, or the result of `function` if an integer may wrap around."""
     np_dtype = COMPUTE_DTYPES[a.dtype.scalar]
     if fits(form, np_dtype):
         return Value(None, a.dtype, affine=form, np_dtype=np_dtype)
@@ -154,7 +154,7 @@ def _affine_result(form: Affine, a: Value, b: Value, function: np.ufunc) -> Valu
 
 
 def _no_zero(divisor: Value) -> Value:
-    """A divisor in which zeros are ones: the result of a division by zero is not defined."""
+    """A divisor with zeros replaced by ones: the result of a division by zero is undefined."""
     data = divisor.data
     if data.dtype.kind in "iu" and not data.all():
         return Value(np.where(data == 0, data.dtype.type(1), data), divisor.dtype)
@@ -165,7 +165,7 @@ def _binary(a: Value, b: Value, function: Callable[..., np.ndarray]) -> Value:
     dtype = a.dtype.scalar
     x, y = a.data, b.data
     if x.dtype.kind == "b" and y.dtype.kind == "b" and function in (np.add, np.subtract, np.multiply):
-        # Triton's int1 is a number of one bit.
+        # Triton's int1 is a one-bit integer.
         function = np.bitwise_and if function is np.multiply else np.bitwise_xor
     result = function(x, y)
     np_dtype = compute_dtype(dtype)
@@ -175,7 +175,7 @@ def _binary(a: Value, b: Value, function: Callable[..., np.ndarray]) -> Value:
 
 
 def _elementwise(function: Callable[..., np.ndarray]) -> Callable[..., Value]:
-    """An op of one argument, or of two of one type."""
+    """An op of one operand, or of two operands of the same type."""
 
     def op(self: ArithmeticOps, *args: Value) -> Value:
         if len(args) == 2:
@@ -187,7 +187,7 @@ def _elementwise(function: Callable[..., np.ndarray]) -> Callable[..., Value]:
 
 
 def _compared(function: np.ufunc, order: str) -> Callable[..., Value]:
-    """A comparison; of affine numbers, the result may be a box."""
+    """A comparison. For affine operands, the result may be a box."""
 
     @origin_rule("none")
     def op(self: ArithmeticOps, a: Value, b: Value) -> Value:

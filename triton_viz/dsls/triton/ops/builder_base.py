@@ -1,4 +1,4 @@
-"""The part of a builder that is the same for all values: types, constants and compiler options."""
+"""The base class of both builders: types, constants and compiler options."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,10 @@ from triton.runtime import interpreter
 
 
 class BuilderBase:
-    """Types and constants. A subclass makes the constants, by `constant`."""
+    """Types and constants. A subclass implements `constant`."""
 
     arch = None
-    """The GPU that is compiled for: none."""
+    """The architecture of the target GPU: None, as there is no GPU."""
 
     def __init__(self) -> None:
         self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
@@ -53,10 +53,10 @@ class BuilderBase:
         return self.constant(value, tl.bfloat16)
 
     def get_cache_policy(self, *_: Any) -> None:
-        """Nothing is cached here."""
+        """None: there is no cache to control."""
 
     def constant_of_type(self, name: str) -> Callable[[Any], Any]:
-        """`get_int32` and the like: for each type of integers, a function that makes a constant of it."""
+        """`get_int32` and the like, by name: a function that makes a constant of that integer type."""
         dtype = getattr(tl, name.removeprefix("get_"), None)
         if not isinstance(dtype, tl.dtype):
             raise AttributeError(name)

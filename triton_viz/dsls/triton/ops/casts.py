@@ -17,7 +17,7 @@ class CastOps:
     ORIGIN_RULE = "elementwise"
 
     def create_int_cast(self, arg: Value, type: Any, is_signed: bool) -> Value:
-        """A cast between integer types; a number that does not fit wraps around."""
+        """A cast between integer types; integers that do not fit wrap around."""
         dtype = type.scalar
         np_dtype = COMPUTE_DTYPES[dtype]
         if arg.affine is not None and fits(arg.affine, np_dtype):
@@ -37,7 +37,7 @@ class CastOps:
     create_fp_to_ui = create_fp_to_si
 
     def create_fp_to_fp(self, arg: Value, type: Any, rounding: Any = None) -> Value:
-        """A cast between floats, rounded to nearest even or, if the kernel asks for it, toward zero."""
+        """A cast between floats, rounded to nearest even or, if the kernel requests it, toward zero."""
         dtype = type.scalar
         toward_zero = rounding is not None and "RTZ" in str(rounding)
         data = arg.data
@@ -62,13 +62,13 @@ class CastOps:
         return Value(floats.decode(bits, NARROW[dtype]) if dtype in NARROW else bits, dtype)
 
     def create_int_to_ptr(self, arg: Value, type: Any) -> Value:
-        """A number as an address."""
+        """An integer as an address."""
         if arg.affine is not None:
             return Value(None, type.scalar, affine=arg.affine, np_dtype=ADDRESS)
         return Value(arg.data.astype(ADDRESS), type.scalar)
 
     def create_ptr_to_int(self, arg: Value, type: Any) -> Value:
-        """An address as a number."""
+        """An address as an integer."""
         np_dtype = COMPUTE_DTYPES[type.scalar]
         if arg.affine is not None and fits(arg.affine, np_dtype):
             return Value(None, type.scalar, affine=arg.affine, np_dtype=np_dtype)
@@ -85,12 +85,13 @@ class CastOps:
 
 
 def rounded(data: np.ndarray, dtype: Any) -> Value:
-    """A result, rounded if its type is one that NumPy lacks."""
+    """A value of `data`, rounded if NumPy lacks its type."""
     return Value(floats.round_to(data, NARROW[dtype]) if dtype in NARROW else data, dtype)
 
 
 def fits(form: Affine, np_dtype: np.dtype) -> bool:
-    """Whether no number of this form is too large for a type, nor wrapped around when it was computed."""
+    """Whether all integers of an affine value fit into a type, and none wrapped around when it was
+    computed."""
     low, high = RANGES[np_dtype]
     if not form.exact:
         return False

@@ -37,12 +37,12 @@ class DotOps:
         b_packed_along_k: bool,
         accumulator: Value,
     ) -> Value:
-        """The same with a scale for each group of elements along the inner axis."""
+        """`create_dot` with a scale for each group of elements along the inner axis."""
         left = _unpacked(a, a_format, -1 if a_packed_along_k else -2)
         right = _unpacked(b, b_format, -2 if b_packed_along_k else -1)
         if a_scale is not None:
             left = left * _scales(a_scale, left.shape[-1])
-        if b_scale is not None:  # its groups are of columns of b, so it is transposed
+        if b_scale is not None:  # the groups are along columns of b, so the scale is transposed
             right = right * np.swapaxes(_scales(b_scale, right.shape[-2]), -1, -2)
         np_dtype = COMPUTE_DTYPES[accumulator.dtype.scalar]
         return Value(
@@ -53,7 +53,7 @@ class DotOps:
 
 def _product(a: np.ndarray, b: np.ndarray, np_dtype: np.dtype) -> np.ndarray:
     if np_dtype.kind in "iu":
-        # BLAS has no integers; doubles hold every sum of products of bytes exactly.
+        # BLAS has no integer products; float64 represents all sums of products of bytes exactly.
         return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(np_dtype)
     wide = np.float64 if np_dtype == np.float64 else np.float32
     return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(np_dtype, copy=False)

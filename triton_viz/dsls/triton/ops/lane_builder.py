@@ -1,8 +1,8 @@
 """The builder: each op of Triton's language, for all lanes at once.
 
-Triton's own language layer (types, promotion, broadcasting) calls it, as it calls the compiler's builder or
-its interpreter's. Every value is a `Value`: its data have a leading lane axis. Most groups of
-ops have files of their own.
+Triton's own language layer (types, promotion, broadcasting) calls it like the compiler's builder or the
+interpreter's. Every value is a `Value`, whose data have a leading lane axis. Most groups of ops are in
+separate files.
 """
 
 from collections.abc import Callable
@@ -43,17 +43,17 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
         self.memory = memory
         self.lanes = Lanes(1)
         self.log: list[Callable[[], None]] | None = None
-        """How to undo what was written since the chunk began, if that may be needed."""
+        """Functions that undo the chunk's writes; None if they need not be undone."""
         self.on_waiting_op: Callable[[], None] = lambda: None
         self.on_write: Callable[[], None] = lambda: None
         self.apply: Callable[..., Any] = lambda *_: None
-        """Calls a function of scalars for many lanes; the machine's."""
+        """The machine's `apply`: calls a function of scalars for many lanes."""
         self.bytes_per_lane = 0
         self.program_ids: list[np.ndarray] = []
         self.grid: Program = (1, 1, 1)
 
     def track_origins(self) -> None:
-        """From now on, let values remember which loaded numbers they were computed from."""
+        """From now on, track which loaded integers values were computed from."""
         from triton_viz.dsls.triton.ops.origins import OriginBuilder
 
         self.__class__ = OriginBuilder  # type: ignore[assignment] - it adds no state
@@ -61,7 +61,7 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
     # --- programs ---
 
     def create_get_program_id(self, axis: int) -> Value:
-        """Which program this lane is, along one axis."""
+        """The program id of each lane, along one axis."""
         return Value(self.program_ids[axis], tl.int32)
 
     def create_get_num_programs(self, axis: int) -> Value:
@@ -146,20 +146,20 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
 
     @not_recorded
     def create_barrier(self, *_: Any) -> None:
-        """Nothing: all lanes run the same op at a time."""
+        """Does nothing: all lanes run the same op at a time."""
 
     create_grid_dependency_wait = create_barrier
     create_grid_dependency_launch_dependents = create_barrier
 
     def program(self, lane: int) -> Program:
-        """Which program a lane is."""
+        """The program of a lane."""
         x, y, z = (int(ids[lane if len(ids) > 1 else 0]) for ids in self.program_ids)
         return x, y, z
 
     # --- ops that are not implemented ---
 
     def create_inline_asm(self, assembly: str, *_: Any) -> None:
-        """An error: assembly is for one GPU."""
+        """Raises an UnsupportedError: assembly runs on a GPU only."""
         first = assembly.strip().splitlines()[0][:60] if assembly.strip() else ""
         raise UnsupportedError(
             f"inline assembly ({first!r}) is for a GPU and cannot run on a CPU: guard it with a constexpr, "
@@ -167,7 +167,7 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
         )
 
     def __getattr__(self, name: str) -> Any:
-        """An op that is not implemented for lanes: Triton's interpreter runs it for each lane, if it can."""
+        """An op that is not implemented for lanes: Triton's interpreter runs it lane by lane, if possible."""
         if name.startswith("get_"):
             return self.constant_of_type(name)
         if not name.startswith("create_") or not hasattr(interpreter.interpreter_builder, name):
@@ -177,7 +177,7 @@ class LaneBuilder(compat.BlockPointerOps, ShapeOps, CastOps, ArithmeticOps, DotO
     @origin_rule("mixed")
     @recorded_as(Other, adapters.unknown)
     def lane_by_lane(self, name: str, *args: Any) -> Any:
-        """Run an op of Triton's interpreter for each lane, and put the results together."""
+        """Run an op of Triton's interpreter for each lane, and stack the results."""
         original = getattr(interpreter.interpreter_builder, name)
         lanes = max((arg.lanes for arg in args if isinstance(arg, Value)), default=1)
         results = []
@@ -202,7 +202,7 @@ def _interpreter_handle(value: Value, lane: int) -> interpreter.TensorHandle:
 def _joined(handles: list[Any], scalar: bool) -> Value:
     dtype = handles[0].dtype
     data = np.stack([handle.data for handle in handles])
-    if scalar and data.shape[1:] == (1,):  # the interpreter's scalars are blocks of one
+    if scalar and data.shape[1:] == (1,):  # the interpreter's scalars are blocks of one element
         data = data[:, 0]
     if narrow := narrow_name(dtype):
         data = floats.decode(data, narrow)

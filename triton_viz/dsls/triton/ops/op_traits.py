@@ -15,13 +15,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 OriginRule = Literal["first", "elementwise", "moved", "mixed", "none"] | Callable[..., Origin | None]
 """How the origin of a result follows from those of the operands:
 
-first        from the first operand: the others are offsets
-elementwise  each element from the elements of the operands at the same index
-moved        each element from one element of the operand, at another index
-mixed        each element from any element of the operands
-none         the result is no address
+first        that of the first operand: the others are offsets
+elementwise  for each element, those of the operands' elements at the same index
+moved        for each element, that of one element of the operand, at another index
+mixed        for each element, those of all elements of the operands
+none         empty: the result is not an address
 
-A function of the operands, for an op with a rule of its own, gives the result's origin.
+An op with another rule has a function instead, which takes the operands and returns the result's origin.
 """
 
 
@@ -42,7 +42,7 @@ def not_recorded(function: F) -> F:
 
 
 def origin_rule(rule: OriginRule) -> Callable[[F], F]:
-    """The op has another rule than its group."""
+    """The op has a rule that differs from its group's."""
 
     def mark(function: F) -> F:
         function.origin_rule = rule  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""A builder whose values remember which loaded numbers they were computed from.
+"""A builder that tracks which loaded integers its values were computed from (`executor/address_origin.py`).
 
-Most kernels load no addresses, and pay nothing for this: a builder becomes one of these when a number is
-loaded that may be an address (`LaneBuilder.track_origins`). Loads and atomics give their results an origin;
-the other ops pass it on by their rule (`op_traits.py`). `executor/address_origin.py` says what it is for.
+A builder changes its class to this one when the kernel loads an integer that may be an address
+(`LaneBuilder.track_origins`), so that tracking costs nothing in other kernels. Results of loads and atomics
+get an origin; other ops propagate it by their rule (`op_traits.py`).
 """
 
 from collections.abc import Callable, Iterable
@@ -14,14 +14,14 @@ from triton_viz.executor.address_origin import Origin, joined
 from triton_viz.executor.value import Value
 
 _MOST_NUMBERS = 1 << 16
-"""An origin with more numbers than this is reduced to those that are addresses."""
+"""An origin with more integers than this is reduced to tensor addresses."""
 
 
 class OriginBuilder(LaneBuilder):
     """All ops, with the origins of their results."""
 
     def track_origins(self) -> None:
-        """Origins are tracked already."""
+        """Does nothing: origins are tracked already."""
 
     def _of(self, result: Value, origin: Origin | None) -> Value:
         """A new value, with this origin."""
@@ -45,7 +45,7 @@ def _values(args: Iterable[Any]) -> list[Value]:
 
 
 def _passing(name: str, origin_of: Callable[..., Origin | None]) -> Callable[..., Any]:
-    """An op, whose result gets the origin that a function finds for it if an argument has one."""
+    """Wraps an op: if an argument has an origin, a function computes the origin of the result."""
 
     def op(self: OriginBuilder, *args: Any) -> Any:
         result = getattr(super(OriginBuilder, self), name)(*args)
@@ -82,7 +82,9 @@ def _of_moved(
     (value,) = values
     assert value.origin is not None
     op = getattr(LaneBuilder, name)
-    op = getattr(op, "original", op)  # clients receive the op, not this call for its origin
+    op = getattr(
+        op, "original", op
+    )  # clients receive the op itself, not this call, which computes its origin
 
     def move(numbers: Any) -> Any:
         given = [Value(numbers, value.dtype) if arg is value else arg for arg in args]

@@ -1,7 +1,7 @@
-"""Reductions and scans: in NumPy where the combining function is one of Triton's own, else by calling it.
+"""Reductions and scans: in NumPy for Triton's own combining functions, otherwise by calling the function.
 
-A combining function is called with scalars in Triton. Here each pair of elements is a lane of its own, so one
-call combines all pairs, and functions with branches work too.
+In Triton, a combining function takes scalars. Here each pair of elements is a separate lane, so that one call
+combines all pairs, and functions with branches work.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from triton_viz.executor.value import Value
 from triton_viz.numerics import floats
 
 Apply = Callable[..., Any]
-"""Calls a function of the language with scalars of so many lanes: `apply(function, lanes, *args)`."""
+"""Calls a function of the language with scalars of a number of lanes: `apply(function, lanes, *args)`."""
 
 
 def _named(*names: str) -> list[Any]:
@@ -38,7 +38,7 @@ _PICKED: dict[Any, tuple[Callable[..., np.ndarray], float]] = {
         _named("_argmin_combine_tie_break_left", "_argmin_combine_tie_break_fast"), (np.argmin, np.inf)
     ),
 }
-"""Triton's argmax and argmin as NumPy functions, and the number that replaces NaN, which they ignore."""
+"""Triton's argmax and argmin as NumPy functions, and the value that replaces NaN, which they ignore."""
 
 
 def reduce(inputs: tuple[Value, ...], axis: int | None, combine: Any, apply: Apply) -> tuple[Value, ...]:
@@ -74,7 +74,7 @@ def scan(
     if ufunc in (np.add, np.multiply) and types[0] not in NARROW:
         arrays = [ufunc.accumulate(arrays[0], axis=-1, dtype=arrays[0].dtype)]
     else:
-        # Each step doubles how many elements a result combines.
+        # Each step doubles the number of elements that a result combines.
         reach = 1
         while reach < arrays[0].shape[-1]:
             early, late = [a[..., :-reach] for a in arrays], [a[..., reach:] for a in arrays]
@@ -93,9 +93,9 @@ def scan(
 def map_elements(
     inputs: tuple[Value, ...], function: Any, pack: int, active: np.ndarray | None, apply: Apply
 ) -> list[Value]:
-    """A function of scalars for each element of the active lanes; with pack, for so many neighbours at once.
+    """Apply a function of scalars to each element of the active lanes, or to each `pack` neighbours.
 
-    The function is not called for other lanes: a loop in it might not end for what these hold.
+    The function is not called for inactive lanes: a loop in it might not end for their values.
     """
     arrays = _aligned([value.data for value in inputs])
     if active is not None and len(arrays[0]) > 1:
@@ -117,7 +117,7 @@ def map_elements(
 
 
 def _spread(value: Value, active: np.ndarray) -> Value:
-    """A value of the active lanes as one of all; the others hold zeros."""
+    """Extend a value of the active lanes to all lanes; the others hold zeros."""
     data = np.zeros((len(active), *value.shape), value.data.dtype)
     data[active] = value.data
     return Value(data, value.dtype)
@@ -140,7 +140,7 @@ def _picked(arrays: list[np.ndarray], axis: int, combine: Any) -> list[np.ndarra
     if values.dtype.kind == "f" and (missing := np.isnan(values)).any():
         compared = np.where(missing, values.dtype.type(instead), values)
         at = pick(compared, axis=axis)
-        # An infinity that stands for no number is not to win over a real one.
+        # The infinity that replaces NaN must not be chosen over an infinite element.
         best = np.take_along_axis(compared, np.expand_dims(at, axis), axis)
         real = ~missing & (compared == best)
         at = np.where(real.any(axis=axis), real.argmax(axis=axis), at)
@@ -151,7 +151,7 @@ def _picked(arrays: list[np.ndarray], axis: int, combine: Any) -> list[np.ndarra
 def _combined(
     combine: Any, types: list[Any], left: list[np.ndarray], right: list[np.ndarray], apply: Apply
 ) -> list[np.ndarray]:
-    """All pairs of elements combined, each pair a lane."""
+    """Combine all pairs of elements, each pair in its own lane."""
     shape = left[0].shape
     pairs = [
         Value(np.ascontiguousarray(array).reshape(-1), type)

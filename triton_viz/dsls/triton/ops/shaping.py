@@ -14,7 +14,7 @@ from triton_viz.executor.value import Value
 
 
 class ShapeOps:
-    """The builder's blocks. What is affine, or a box, stays so where its axes only move."""
+    """The builder's ops that make and reshape blocks. Affine values and boxes stay compact if possible."""
 
     ORIGIN_RULE = "moved"
     lanes: Lanes
@@ -26,7 +26,7 @@ class ShapeOps:
 
     @origin_rule("elementwise")
     def create_splat(self, type: Any, arg: Value) -> Value:
-        """A block of one number."""
+        """A block that repeats one value."""
         shape = tuple(type.shape)
         dtype, data = arg.dtype.scalar, arg.data
         if data.dtype.kind == "b":
@@ -116,6 +116,6 @@ def _moved(arg: Value, form: Callable[[Any], Any], data: Callable[[np.ndarray], 
 
 
 def _aligned(*arrays: np.ndarray) -> list[np.ndarray]:
-    """With as many lanes each."""
+    """Values broadcast to the same number of lanes."""
     lanes = max(len(array) for array in arrays)
     return [np.broadcast_to(array, (lanes, *array.shape[1:])) for array in arrays]

@@ -1,6 +1,6 @@
-"""Triton's types as NumPy's: the dtype of computations, and the dtype in memory.
+"""The NumPy dtypes of Triton's types: in computations, and in memory.
 
-bfloat16 and the 8-bit floats, which NumPy lacks, are computed with as float32 and rounded after every op.
+For bfloat16 and the 8-bit floats, which NumPy lacks, ops compute in float32 and round the result.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ NARROW = {tl.bfloat16: "bf16"} | {
     }.items()
     if hasattr(tl, long)
 }
-"""The floats that NumPy lacks, by the name under which `numerics.floats` knows them."""
+"""The floats that NumPy lacks, by their names in `numerics.floats`."""
 
 COMPUTE_DTYPES: dict[Any, np.dtype] = {
     tl.int1: np.dtype(bool),
@@ -43,33 +43,33 @@ MEMORY_DTYPES: dict[Any, np.dtype] = COMPUTE_DTYPES | {
 }
 ADDRESS = np.dtype(np.int64)
 ATOMIC = "atomic"
-"""The policy of a store that is one step to other programs."""
+"""The cache policy that marks a store as atomic."""
 
 RANGES = {
     np_dtype: (int(np.iinfo(np_dtype).min), int(np.iinfo(np_dtype).max))
     for np_dtype in set(COMPUTE_DTYPES.values())
     if np_dtype.kind in "iu"
 }
-"""The smallest and largest number of each type of integers."""
+"""The bounds of each integer type."""
 
 
 def compute_dtype(dtype: Any) -> np.dtype:
-    """NumPy's type for the values of a Triton type, a pointer's being an address."""
+    """The NumPy dtype in which values of a Triton type are computed; pointers are int64 addresses."""
     return ADDRESS if dtype.is_ptr() else COMPUTE_DTYPES.get(dtype, ADDRESS)
 
 
 def memory_dtype(dtype: Any) -> np.dtype:
-    """NumPy's dtype of a Triton type in memory."""
+    """The NumPy dtype of a Triton type in memory."""
     return ADDRESS if dtype.is_ptr() else MEMORY_DTYPES.get(dtype, ADDRESS)
 
 
 def narrow_name(dtype: Any) -> str | None:
-    """The name of a float that NumPy lacks; None for any other type, also a pointer, which has no hash."""
-    return None if dtype.is_ptr() else NARROW.get(dtype)
+    """The name of a float that NumPy lacks; None for any other type."""
+    return None if dtype.is_ptr() else NARROW.get(dtype)  # pointer types are not hashable
 
 
 def width(pointer: Any) -> int:
-    """How many bytes apart the elements behind a pointer are; a bool takes a byte, a pointer eight."""
+    """The size of an element behind a pointer, in bytes: one for a bool, eight for a pointer."""
     element = pointer.scalar.element_ty
     return ADDRESS.itemsize if element.is_ptr() else max(1, element.primitive_bitwidth // 8)
 
@@ -80,7 +80,7 @@ def plain(value: Any) -> Any:
 
 
 def to_memory(values: Value, dtype: Any) -> np.ndarray:
-    """Values in the representation that memory has behind pointers to a type."""
+    """Values in the representation in memory of a type."""
     narrow = narrow_name(dtype)
     data = floats.pack(values.data, narrow) if narrow else values.data
     return data.astype(memory_dtype(dtype), copy=False)

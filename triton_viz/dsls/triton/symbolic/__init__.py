@@ -2,8 +2,8 @@
 
     analysis = analyze(call, grid, tensors)
 
-An "ok" holds for every program of the grid, every iteration and every element that is not
-masked off. A "violation" comes with a witness. Anything else is for checking on real data.
+The verdict "ok" holds for every program of the grid, every iteration and every element that is not masked
+off. A "violation" has a witness. Accesses with any other verdict have to be checked while the kernel runs.
 """
 
 from triton_viz.dsls.static_analysis import AccessVerdict, Analysis, Witness

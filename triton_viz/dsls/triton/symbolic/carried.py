@@ -1,8 +1,8 @@
-"""Variables that a loop changes: their value in each iteration, from the effect of one.
+"""Loop-carried variables: their value in each iteration, derived from one run of the loop's body.
 
-The body has run once with a *probe*, an unknown number, in place of each variable. Its value afterwards shows
-whether the variable is unchanged, grows by a loop-invariant amount, or is computed from known values. In any
-other case it is unknown from the second iteration on.
+The body runs once with an unknown value, a *probe*, for each variable. The variable's value afterwards shows
+whether it is unchanged, grows by a loop-invariant amount, or is computed from known values. Otherwise it is
+unknown from the second iteration on.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ AtIteration = Callable[[Sum], "Node | None"]
 def unpack(
     value: Any, as_tensor: Callable[[Any], Any]
 ) -> tuple[list[Symbolic], Callable[[list[Symbolic]], Any]]:
-    """The symbolic values in a variable, and a function that makes the variable of other such values."""
+    """The symbolic values in a variable, and a function that rebuilds the variable from other values."""
     if isinstance(value, int | float):
         value = as_tensor(value)
     if isinstance(value, tl.tensor):
@@ -48,22 +48,24 @@ def unpack(
         if isinstance(handle, Symbolic):
             return [handle], lambda parts: _tensor(parts[0])
         if isinstance(handle, Descriptor) and handle.offsets is not None:
-            descriptor, kind = handle, cast(Any, value.type)
+            descriptor, type_ = handle, cast(Any, value.type)
 
             def moved(parts: list[Symbolic]) -> Any:
                 at = Descriptor(
                     descriptor.base, descriptor.shape, descriptor.strides, list(descriptor.block), parts
                 )
-                return tl.tensor(at, kind)
+                return tl.tensor(at, type_)
 
             return list(handle.offsets or []), moved
-    if getattr(value, "__triton_aggregate__", False):  # of Triton's own, block pointers are such since 3.8
-        kind: Any = type(value)
-        names = [name for name in kind.__annotations__ if name in vars(value)]
+    if getattr(
+        value, "__triton_aggregate__", False
+    ):  # Triton's own block pointers are such objects since 3.8
+        type_: Any = type(value)
+        names = [name for name in type_.__annotations__ if name in vars(value)]
         fields, refilled = unpack([getattr(value, name) for name in names], as_tensor)
 
         def again(parts: list[Symbolic]) -> Any:
-            other = kind._get_instance()  # as its class does: what it was made with is not known
+            other = type_._get_instance()  # as its class does: what it was made with is not known
             vars(other).update(vars(value) | dict(zip(names, refilled(parts), strict=True)))
             return other
 
@@ -90,7 +92,7 @@ def _tensor(handle: Symbolic) -> tl.tensor:
 
 
 class Probe:
-    """One symbolic value that a loop may change."""
+    """A symbolic value that a loop may change."""
 
     def __init__(self, name: str, start: Symbolic, outer: tuple[Sum, ...]):
         self.name, self.start, self.outer = name, start, outer
@@ -105,7 +107,7 @@ class Probe:
         self.at: AtIteration | None = None if self.atom is not None else lambda k: None
         """Its value when iteration k begins."""
         self.fixed = self.atom is None
-        """Whether it is the same in all iterations."""
+        """Whether its value is the same in all iterations."""
         self.step: Sum | None = None
         """The amount that is added to it in each iteration."""
 
@@ -116,7 +118,7 @@ class Probe:
 
     @property
     def alike(self) -> bool:
-        """Whether an iteration leaves it with its type."""
+        """Whether an iteration keeps its type."""
         return self.next.dtype == self.value.dtype and self.next.shape == self.value.shape
 
 
@@ -130,7 +132,7 @@ def solve(probes: list[Probe], counter: Sum, most: int, reason: Reason) -> None:
             if _solved(probe, own, counter, most, reason):
                 open_.remove(probe)
         if open_ and len(open_) == before:
-            # A cycle is broken at a variable that depends on itself, so that others may depend on it.
+            # A cycle of dependencies is broken at a variable that depends on itself.
             self_made = [p for p in open_ if p.serial in _serials(p.next.node)]
             chosen = (self_made or open_)[0]
             open_.remove(chosen)
@@ -164,8 +166,8 @@ def _solved(probe: Probe, own: dict[int, Probe], counter: Sum, most: int, reason
         if others or most >= INFINITE:
             return False
         low, high = most * min(0, grown.low), most * max(0, grown.high)
-        kind = integer_type(probe.start.dtype)
-        if high - low > kind.high - kind.low:
+        type_ = integer_type(probe.start.dtype)
+        if high - low > type_.high - type_.low:
             return False
         probe.at = lambda k: _held(add(start, unknown(low, high, reason, (*probe.formal, k))), probe)
         return True
@@ -187,7 +189,7 @@ def _give_up(probe: Probe, reason: Reason) -> None:
 
 
 def _growth(after: Sum, probe: Probe) -> Sum | None:
-    """The amount added to a probe; a choice between several amounts is one of them."""
+    """The amount added to a probe, which may be a choice between several amounts."""
     one = probe.atom
     assert one is not None
     if after.coefficient(one) == 1:
@@ -205,7 +207,7 @@ def _growth(after: Sum, probe: Probe) -> Sum | None:
 
 
 def _held(value: Sum, probe: Probe) -> Sum:
-    """As the variable's type holds it."""
+    """A value, wrapped around to the variable's type."""
     return value if probe.start.dtype.is_ptr() else wrap(value, integer_type(probe.start.dtype))
 
 
@@ -216,7 +218,7 @@ def _serials(node: Any) -> set[int]:
 
 
 def _later(made: Any, counter: Sum, k: Sum, start: Any) -> Any:
-    """The result of an iteration as the next one reads it; the first reads the initial value."""
+    """The value at the beginning of iteration k: the initial one, or the result of the iteration before."""
     earlier = Substitution({counter.terms[0][0]: subtract(k, ONE)})(made)
     return _either(at_least(k, ONE), earlier, start)
 
@@ -228,7 +230,7 @@ def _either(condition: Cond, a: Any, b: Any) -> Any:
 
 
 class Replacement(Substitution):
-    """Expressions in which probes are replaced by what they are in one iteration."""
+    """Substitutes probes in expressions by their values in one iteration."""
 
     def __init__(self, probes: dict[int, Probe], k: Sum):
         super().__init__({})
@@ -239,7 +241,7 @@ class Replacement(Substitution):
         if probe is None or probe.at is None:
             return super()._rebuilt(one)
         node = probe.at(self._k)
-        # The probe may stand here for another element of its block than where it was made.
+        # The probe may be used at another element of its block than the one it was made for.
         here = {f.terms[0][0]: arg for f, arg in zip(probe.formal, one.args[2], strict=True) if f != arg}
         node = Substitution(here)(node) if here else node
         return as_number(node) if isinstance(node, Cond) else node  # type: ignore[return-value] - never a float

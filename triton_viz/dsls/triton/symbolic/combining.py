@@ -1,4 +1,4 @@
-"""Reductions, scans, products and histograms, of whose results mostly only the range is known."""
+"""Reductions, scans, products and histograms. Of most results, only bounds are known."""
 
 import math
 from typing import Any
@@ -15,8 +15,8 @@ from triton_viz.dsls.triton.symbolic.symbolic_shapes import ShapeOps, reindexed
 from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, integer_type
 
 _COMBINES = {
-    getattr(tl.standard, name): kind
-    for name, kind in {
+    getattr(tl.standard, name): operation
+    for name, operation in {
         "_sum_combine": "sum",
         "_elementwise_max": "max",
         "_elementwise_min": "min",
@@ -30,38 +30,38 @@ _COMBINES = {
 
 
 class CombiningOps(ShapeOps):
-    """The builder's ops that make one element of many."""
+    """The builder's ops that combine elements."""
 
     def create_reduce(
         self, inputs: tuple[Symbolic, ...], axis: int | None, combine: Any
     ) -> tuple[Symbolic, ...]:
         """Blocks with one axis (None: all) combined away."""
-        kind = _kind(combine)
+        operation = _operation(combine)
         if axis is None:
             inputs = tuple(self.create_reshape(x, (math.prod(x.shape),)) for x in inputs)
             axis = 0
-        return tuple(self._reduced(x, axis, kind, combine) for x in inputs)
+        return tuple(self._reduced(x, axis, operation, combine) for x in inputs)
 
-    def _reduced(self, x: Symbolic, axis: int, kind: str, combine: Any) -> Symbolic:
+    def _reduced(self, x: Symbolic, axis: int, operation: str, combine: Any) -> Symbolic:
         size = x.shape[axis]
         shape = x.shape[:axis] + x.shape[axis + 1 :]
-        origin = Origin(f"tl.{kind}" if kind in ("sum", "max", "min") else _name(combine), x.origin)
+        origin = Origin(f"tl.{operation}" if operation in ("sum", "max", "min") else _name(combine), x.origin)
         moved = {k: index(k - 1, x.shape[k]) for k in range(axis + 1, len(x.shape))}
         node = x.node
         if isinstance(node, Sum):
             along = index(axis, size)
             exact = None
             if not along.terms or along.terms[0][0] not in set(atoms_of(node, inside_unknowns=True)):
-                exact = wrap(scale(node, size), integer_type(x.dtype)) if kind == "sum" else node
-            elif kind in ("max", "min") and (by := _linear(node, along)):
-                moved[axis] = number(size - 1 if (by > 0) == (kind == "max") else 0)
+                exact = wrap(scale(node, size), integer_type(x.dtype)) if operation == "sum" else node
+            elif operation in ("max", "min") and (by := _linear(node, along)):
+                moved[axis] = number(size - 1 if (by > 0) == (operation == "max") else 0)
                 exact = node
-            if exact is not None and kind in ("sum", "max", "min", "pick"):
+            if exact is not None and operation in ("sum", "max", "min", "pick"):
                 return reindexed(Symbolic(exact, x.dtype, x.shape, origin), moved, shape)
-            if kind in ("max", "min", "pick"):
+            if operation in ("max", "min", "pick"):
                 bounds = node.low, node.high
             else:
-                bounds = (size * node.low, size * node.high) if kind == "sum" else None
+                bounds = (size * node.low, size * node.high) if operation == "sum" else None
             return self.open_value(x.dtype, shape, f"the result of {origin.op}", origin, bounds)
         return self.open_value(x.dtype, shape, f"the result of {origin.op}", origin)
 
@@ -69,15 +69,15 @@ class CombiningOps(ShapeOps):
         self, inputs: tuple[Symbolic, ...], axis: int, combine: Any, reverse: bool
     ) -> tuple[Symbolic, ...]:
         """Running combinations along an axis."""
-        kind = _kind(combine)
+        operation = _operation(combine)
         results = []
         for x in inputs:
             bounds = None
             if isinstance(x.node, Sum):
                 size, low, high = x.shape[axis], x.node.low, x.node.high
-                if kind == "sum":
+                if operation == "sum":
                     bounds = min(low, size * low), max(high, size * high)
-                elif kind:
+                elif operation:
                     bounds = low, high
             origin = Origin("a scan", x.origin)
             results.append(self.open_value(x.dtype, x.shape, "the result of a scan", origin, bounds))
@@ -86,7 +86,7 @@ class CombiningOps(ShapeOps):
     def create_map_elementwise(
         self, inputs: tuple[Symbolic, ...], function: Any, pack: int
     ) -> list[Symbolic]:
-        """A function of scalars for each element: an element is one already."""
+        """Apply a function of scalars: symbolic values already describe one element."""
         if pack != 1:
             raise Stopped("tl.map_elementwise of several elements at a time is not followed")
         shape = inputs[0].shape
@@ -97,7 +97,7 @@ class CombiningOps(ShapeOps):
         return [Symbolic(h.node, h.dtype, shape, h.origin) for h in handles]
 
     def create_histogram(self, data: Symbolic, bins: int, mask: Symbolic | None = None) -> Symbolic:
-        """How often each number occurs."""
+        """The number of occurrences of each integer."""
         origin = Origin("tl.histogram", data.origin)
         return self.open_value(
             tl.int32, (bins,), "the result of tl.histogram", origin, (0, math.prod(data.shape))
@@ -115,8 +115,8 @@ class CombiningOps(ShapeOps):
         return self.open_value(accumulator.dtype, accumulator.shape, "the result of tl.dot_scaled", origin)
 
 
-def _kind(combine: Any) -> str:
-    return next((kind for known, kind in _COMBINES.items() if known is combine), "")
+def _operation(combine: Any) -> str:
+    return next((operation for known, operation in _COMBINES.items() if known is combine), "")
 
 
 def _name(combine: Any) -> str:
@@ -124,7 +124,7 @@ def _name(combine: Any) -> str:
 
 
 def _linear(node: Sum, along: Sum) -> int:
-    """How a number grows along an axis, if it grows evenly; else 0."""
+    """The constant step of a value along an axis; 0 if the step varies."""
     one = along.terms[0][0]
     rest = Sum(node.const, tuple(term for term in node.terms if term[0] is not one))
     nested = one in set(atoms_of(rest, inside_unknowns=True))

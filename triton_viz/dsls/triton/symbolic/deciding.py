@@ -1,4 +1,4 @@
-"""Deciding an access: whether a program, an iteration and an element exist for which it is out of bounds."""
+"""Deciding whether an access is out of bounds for any program, iteration and element."""
 
 import dataclasses
 import functools
@@ -36,24 +36,24 @@ from triton_viz.dsls.triton.symbolic.nodes import Atom, Cond, Sum
 from triton_viz.dsls.triton.symbolic.solver import TIMEOUT, TIMEOUT_ON_DATA, Unsolved, find, unknowns
 
 BUDGET = 8.0
-"""Seconds for all questions of one launch; what is left then is undecided."""
+"""Seconds for all queries of one launch; the remaining accesses are undecided."""
 _MOST_CASES = 16
 _COUNTING = ("wrap", "mul", "select", "min", "max")
-"""Ops whose result has overflowed if an operand has."""
+"""Ops that propagate an overflow of an operand to the result."""
 _SHRINKING = ("div", "shr")
-"""Ops that hashes use: an overflow below them counts only if it leads out of bounds."""
+"""Ops of hash functions: an overflow in their operands counts only if the access is out of bounds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Noted:
-    """An access that the symbolic run came to."""
+    """An access of the symbolic run."""
 
     call_path: tuple[Site, ...]
     kind: str
     loops: tuple[tuple[int, Sum], ...]
     address: Sum
     condition: Cond
-    """When it happens: the program reaches it, and the mask is true."""
+    """The condition of the access: the program reaches it, and the mask is true."""
     masked: bool
     width: int
     shape: tuple[int, ...]
@@ -78,7 +78,7 @@ class Decider:
         return self._verdict(noted, found)
 
     def locate(self, noted: Noted) -> AccessVerdict:
-        """The tensors whose pointers an access uses, without deciding its bounds."""
+        """A verdict with the tensors whose pointers an access uses, without deciding its bounds."""
         cases = self._cases(noted.address, noted.condition)
         names = dict.fromkeys(name for name, _, _ in cases)
         found = {
@@ -122,7 +122,8 @@ class Decider:
         return {**worst, **flags, "tensor": ", ".join(names) if all(names) else ""}
 
     def _cases(self, address: Sum, condition: Cond) -> list[tuple[str, Sum, Cond]]:
-        """The tensor that a pointer leads into, and how far from its first element; each that it may be."""
+        """Each tensor that a pointer may be derived from, and the distance from the tensor's first
+        element."""
         todo, done = [(address, condition)], []
         while todo:
             where, when = todo.pop()
@@ -182,7 +183,7 @@ class Decider:
         return {"verdict": "violation", "witness": self._witness(noted, found, distance, tensor)}
 
     def _anywhere(self, noted: Noted, address: Sum, condition: Cond) -> dict[str, Any]:
-        """An access by a pointer whose tensor is unknown: it has to be in the memory of any tensor."""
+        """The verdict on a pointer of an unknown tensor: it has to be in the memory of any tensor."""
         if loaded := unknowns(address):  # nothing bounds an address that comes out of memory
             return {"verdict": "concrete", "reason": _reason(loaded)}
         spans = {t.storage for t in self._tensors.values() if t.storage[1] > t.storage[0]}
@@ -195,7 +196,7 @@ class Decider:
     def _own_elements(
         self, noted: Noted, tensor: TensorInfo, distance: Sum, condition: Cond
     ) -> dict[str, Any]:
-        """Whether addresses that stay inside the memory are elements of the view, and whole ones."""
+        """Whether addresses inside of the memory are those of the view's elements, and aligned to them."""
         rest = integers.remainder(distance, number(noted.width))
         questions: dict[str, Cond] = {"misaligned": opposite(equal(rest, ZERO))}
         if elements_of(tensor) != tensor.storage or not is_dense(tensor):
@@ -214,7 +215,7 @@ class Decider:
     def _overflow(
         self, noted: Noted, tensor: TensorInfo, distance: Sum, condition: Cond, outside: Cond
     ) -> dict[str, Any]:
-        """A signed number in the address that wraps around, if that is certain."""
+        """A witness for a signed integer in the address that wraps around, if there is one."""
         for question in (
             both(condition, _wrapping(_wraps(distance))),
             all_of([condition, outside, _wrapping(_wraps(distance, _COUNTING + _SHRINKING))]),
@@ -231,7 +232,7 @@ class Decider:
 
     def _find(self, question: Cond, timeout: float = TIMEOUT) -> dict[Atom, int] | None:
         if time.monotonic() > self._end:
-            raise Unsolved(f"the launch's {BUDGET:g} s for questions were used up")
+            raise Unsolved(f"the time limit of {BUDGET:g} s for this launch was reached")
         return find(question, timeout)
 
     def _witness(
@@ -262,7 +263,7 @@ def _reason(atoms: list[Atom]) -> str:
 
 
 def _no_element(tensor: TensorInfo, axes: list[tuple[int, int]], distance: Sum, width: int) -> Cond:
-    """Where something of this width at a distance from the first element is none of the tensor's elements."""
+    """The condition that no element of the tensor is at this distance from the first."""
     first, last = elements_of(tensor)
     bad = [_outside(distance, 0, last - first - width)]
     inside = not_negative(distance)
@@ -278,14 +279,14 @@ def _no_element(tensor: TensorInfo, axes: list[tuple[int, int]], distance: Sum, 
 
 
 def _wrapping(wraps: list[Atom]) -> Cond:
-    """Where one of these numbers does not fit its type."""
+    """The condition that one of these integers does not fit its type."""
     return any_of([_outside(one.args[0], one.low, one.high) for one in wraps])
 
 
 def _wraps(distance: Sum, through: tuple[str, ...] = _COUNTING) -> list[Atom]:
-    """The signed numbers in an address that may wrap around.
+    """The signed integers in an address that may wrap around.
 
-    A number of which only some bits or a remainder are used does not count: that is a hash, which wraps on
+    An integer of which only some bits or a remainder are used does not count: hash functions wrap around on
     purpose.
     """
     found: list[Atom] = []

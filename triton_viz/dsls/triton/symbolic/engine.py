@@ -1,4 +1,4 @@
-"""The engine: runs a kernel once for all programs of its grid, and decides every access it came to."""
+"""The engine: runs a kernel once for all programs of its grid, and decides every access."""
 
 import sys
 import time
@@ -34,9 +34,9 @@ _MOST_ATTEMPTS = 8
 def analyze(call: Call, grid: Program, tensors: Sequence[TensorInfo], decide: bool = True) -> Analysis:
     """Decide every access of a launch, at a cost that does not depend on the grid's size.
 
-    With `decide=False` only the tensors of their pointers are found. `tensors` are the launch's, with the
-    names that `tensors_in` gives them. The language is patched meanwhile, so launches have to take turns with
-    this. It never raises: an error is the reason why the analysis is not complete.
+    With `decide=False` it only finds the tensors of each access. `tensors` are the launch's, with the names
+    of `tensors_in`. The language is patched meanwhile, so the caller holds the lock of launches. It never
+    raises: an error is reported as the reason why the analysis is incomplete.
     """
     if 0 in grid:
         return Analysis((), True)
@@ -86,7 +86,7 @@ class _Run:
         self._running = False
 
     def execute(self) -> str:
-        """Run the kernel. The result says why it had to stop, and is empty if it did not."""
+        """Run the kernel. Returns the reason why it stopped early, empty if it did not."""
         fn = self._call.fn
         constants, types = constexpr_names(fn), compat.annotated_types(fn)
         try:
@@ -118,13 +118,13 @@ class _Run:
         return [self._decider.locate(noted) for noted in self._noted.values()]
 
     def worth_unrolling(self, verdicts: Sequence[AccessVerdict]) -> set[Key]:
-        """The loops that, unrolled, might let an open verdict be decided."""
+        """The loops whose unrolling might decide an undecided access."""
         keys = set()
         for verdict, noted in zip(verdicts, self._noted.values(), strict=True):
             if verdict.verdict in ("concrete", "undecided"):
                 reasons = [one.args[1] for one in unknowns(noted.address, noted.condition)]
                 loops = {reason.loop for reason in reasons}
-                if None not in loops:  # with data in it, it stays open anyway
+                if None not in loops:  # if it depends on data, unrolling does not decide it
                     keys |= loops
         return {key for key in keys if key is not None}
 
@@ -151,7 +151,7 @@ class _Run:
 
 
 def _names() -> dict[Origin, str]:
-    """The names of the user's variables, by the origin of their present values."""
+    """The names of the kernel's variables, by the origins of their current values."""
     found: dict[Origin, str] = {}
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:

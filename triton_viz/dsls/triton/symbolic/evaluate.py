@@ -1,4 +1,4 @@
-"""Evaluation of expressions, substitution in them, and the atoms that they depend on."""
+"""Evaluation of expressions, substitution in expressions, and the atoms of expressions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -28,8 +28,8 @@ def _trunc(a: int, b: int) -> int:
 
 
 def _wrapped(a: int, bits: int, signed: bool) -> int:
-    kind = IntegerType(bits, signed)
-    return (a - kind.low) % (1 << bits) + kind.low
+    type_ = IntegerType(bits, signed)
+    return (a - type_.low) % (1 << bits) + type_.low
 
 
 _NUMBERS: dict[str, Callable[..., int]] = {
@@ -46,7 +46,7 @@ _NUMBERS: dict[str, Callable[..., int]] = {
     "wrap": _wrapped,
     "select": lambda condition, a, b: a if condition else b,
 }
-"""How atoms that are no variables are computed. (Divisions by zero are chosen away where they are made.)"""
+"""How atoms other than variables are computed. (Divisors are never zero: a choice excludes that case.)"""
 
 
 class Evaluation:
@@ -57,11 +57,11 @@ class Evaluation:
         self._known: dict[Any, Any] = {}
 
     def number(self, a: Sum) -> int:
-        """A sum's value."""
+        """The value of a sum."""
         return a.const + sum(by * self.atom(one) for one, by in a.terms)
 
     def atom(self, one: Atom) -> int:
-        """An atom's value. A variable that is not given is as small as it can be."""
+        """The value of an atom. A variable without a given value has its lower bound."""
         if one.op in VARIABLES:
             return self._variables.get(one, one.low)
         found = self._known.get(one)
@@ -106,7 +106,7 @@ _REBUILT: dict[str, Callable[..., Sum]] = {
     "power": integers.power_of_two,
     "shr": integers.halved,
 }
-"""How atoms that are no variables are rebuilt. Intervals follow from the new arguments."""
+"""How atoms other than variables are rebuilt. Intervals follow from the new arguments."""
 
 
 class Substitution:
@@ -117,7 +117,7 @@ class Substitution:
         self._known: dict[Any, Any] = {}
 
     def __call__(self, node: Any) -> Any:
-        """A number, a condition, or anything else, which stays."""
+        """Substitute in a sum or a condition; other objects are unchanged."""
         if isinstance(node, Sum):
             return self._sum(node)
         return self._cond(node) if isinstance(node, Cond) else node
@@ -170,7 +170,7 @@ class Substitution:
 
 
 def atoms_of(*nodes: Node, inside_unknowns: bool = False) -> Iterator[Atom]:
-    """Every atom in expressions, each once; with the arguments of unknown numbers, if wanted."""
+    """All atoms in expressions, each once; with `inside_unknowns`, also those in arguments of unknowns."""
     seen: set[Any] = set()
     todo: list[Any] = list(nodes)
     while todo:

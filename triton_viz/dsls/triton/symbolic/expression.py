@@ -1,11 +1,12 @@
 """Expressions: integers and conditions over program ids, block indices and loop counters.
 
-A number is a `Sum`: a constant and multiples of *atoms*. An atom is a variable, or what is not linear: a
-product, a quotient, a choice. A `Cond` is a comparison of a sum with zero, or several of them joined. Every
-number knows an interval that it never leaves, and whatever intervals decide is decided when it is made: most
-index arithmetic of a kernel ends up as a small sum, most comparisons of it need no solver.
+An integer is a `Sum`: a constant and multiples of *atoms*. An atom is a variable or a nonlinear operation: a
+product, a quotient, a choice. A `Cond` is a comparison of a sum with zero, or a conjunction or disjunction of
+conditions. Every sum has an interval that contains its values, and expressions are simplified by intervals
+when they are made: most index arithmetic of a kernel becomes a small sum, and most comparisons need no
+solver.
 
-Atoms and conditions are interned: two that are alike are one object.
+Atoms and conditions are interned: equal ones are the same object.
 """
 
 import math
@@ -24,7 +25,7 @@ _counts = {"atoms": 0, "conds": 1, "unknowns": 0}
 
 
 def forget() -> None:
-    """Drop the tables of known expressions. Those that exist stay as they are, but equal no later ones."""
+    """Drop the tables of interned expressions. Existing ones do not equal those that are made later."""
     _atoms.clear()
     _conds.clear()
 
@@ -45,7 +46,7 @@ def number(value: int) -> Sum:
 
 
 def of(one: Atom) -> Sum:
-    """An atom as a number."""
+    """The sum of one atom."""
     return Sum(0, ((one, 1),))
 
 
@@ -53,27 +54,27 @@ def of(one: Atom) -> Sum:
 
 
 def program_id(axis: int, size: int) -> Sum:
-    """Which program this is, along one axis of the grid."""
+    """The variable for the program id along one axis of the grid."""
     return ZERO if size <= 1 else of(atom("pid", (axis, size), 0, size - 1))
 
 
 def index(axis: int, size: int) -> Sum:
-    """Which element of a block this is, along one axis."""
+    """The variable for the index of an element of a block along one axis."""
     return ZERO if size <= 1 else of(atom("index", (axis, size), 0, size - 1))
 
 
 def counter(loop: int, line: int, most: int) -> Sum:
-    """Which iteration of a loop this is; there are at most so many."""
+    """The variable for the iteration of a loop, which has at most `most` iterations."""
     return of(atom("count", (loop, line, most), 0, max(0, most - 1)))
 
 
 def base(name: str, address: int) -> Sum:
-    """Where a tensor's first element is."""
+    """The variable for the address of a tensor's first element."""
     return of(atom("base", (name, address), address, address))
 
 
 class Reason:
-    """Why a number is not known."""
+    """Why a value is unknown."""
 
     __slots__ = ("loop", "text")
 
@@ -84,7 +85,7 @@ class Reason:
 
 
 def unknown(low: int, high: int, reason: Reason, args: tuple[Sum, ...] = ()) -> Sum:
-    """A number that is known only when the kernel runs. It is a function of the arguments."""
+    """An integer that is known only when the kernel runs. It is a function of the arguments."""
     if low == high:
         return Sum(low)
     _counts["unknowns"] += 1
@@ -149,7 +150,7 @@ def multiply(a: Sum, b: Sum) -> Sum:
 
 
 def _primitive(a: Sum) -> tuple[Sum, int]:
-    """A sum without the factor that all of its parts share, and that factor."""
+    """A sum divided by the greatest common divisor of its parts, and that divisor."""
     factor = math.gcd(a.const, *(by for _, by in a.terms))
     if factor == 1:
         return a, 1
@@ -225,7 +226,7 @@ def not_negative(a: Sum) -> Cond:
 
 
 def _choice(a: Sum) -> tuple[Cond, int, int] | None:
-    """A condition and the two values of a sum that depends on nothing else."""
+    """The condition and the two values of a sum whose only variable is a choice between constants."""
     if len(a.terms) != 1 or a.terms[0][0].op != "select":
         return None
     one, by = a.terms[0]
@@ -264,7 +265,7 @@ def is_zero(a: Sum) -> Cond:
     factor = factor if a.terms[0][1] > 0 else -factor
     if factor != 1:
         a = Sum(a.const // factor, tuple((one, by // factor) for one, by in a.terms))
-    # At the end of its interval, equal is as good as an inequality, which proofs can use.
+    # At the end of an interval, an equality is equivalent to an inequality, which the solver can use.
     if a.low == 0:
         return not_negative(negate(a))
     if a.high == 0:
@@ -294,7 +295,7 @@ def opposite(condition: Cond) -> Cond:
 
 
 def all_of(conditions: Iterable[Cond]) -> Cond:
-    """Where all hold. Conditions that follow from others are left out."""
+    """The conjunction of conditions. Conditions that follow from others are left out."""
     parts: dict[Cond, None] = {}
     todo = list(conditions)
     either: list[Cond] = []
@@ -311,7 +312,7 @@ def all_of(conditions: Iterable[Cond]) -> Cond:
                 if opposite(one) in parts:
                     return FALSE
                 parts[one] = None
-        # Alternatives that cannot be are dropped; one that is left alone has to hold.
+        # Impossible alternatives are dropped; a single remaining alternative has to hold.
         waiting, either = dict.fromkeys(either), []
         for one in waiting:
             if any(_holds(c, parts) for c in one.args):
@@ -342,12 +343,12 @@ def _fails(condition: Cond, parts: dict[Cond, None]) -> bool:
 
 
 def any_of(conditions: Iterable[Cond]) -> Cond:
-    """Where at least one holds."""
+    """The disjunction of conditions."""
     return opposite(all_of([opposite(c) for c in conditions]))
 
 
 def both(a: Cond, b: Cond) -> Cond:
-    """Where both hold."""
+    """The conjunction of two conditions."""
     if a is TRUE or a is b:
         return b
     return a if b is TRUE else all_of((a, b))
@@ -365,10 +366,10 @@ def given(condition: Cond, known: Cond) -> Cond:
 
 
 def as_number(condition: Cond) -> Sum:
-    """1 where it holds, else 0."""
+    """1 if the condition holds, else 0."""
     return choose(condition, ONE, ZERO)
 
 
 def as_condition(node: Any) -> Cond:
-    """Whether a number is not zero; a condition is unchanged."""
+    """The condition that an integer is not zero; a condition is unchanged."""
     return node if isinstance(node, Cond) else opposite(is_zero(node))

@@ -1,4 +1,4 @@
-"""Origins: the operations that computed a value, to be shown in the user's own names."""
+"""Origins: the operations that computed a value, for messages in the kernel's own names."""
 
 from collections.abc import Mapping
 
@@ -23,12 +23,12 @@ _INFIX = {
 }
 _PRECEDENCE = {"*": 5, "//": 5, "%": 5, "/": 5, "+": 4, "-": 4, "<<": 3, ">>": 3, "&": 2, "^": 1, "|": 0}
 _LONGEST = 400
-"""Characters of one definition; the rest of it is not shown."""
+"""The most characters of one definition; longer ones are truncated."""
 _DEEPEST = 12
 
 
 class Origin:
-    """An operation and what it was applied to; a name has no arguments."""
+    """An operation and its arguments; a name has no arguments."""
 
     __slots__ = ("args", "op")
 
@@ -37,7 +37,7 @@ class Origin:
 
 
 def describe(origin: Origin, names: Mapping[Origin, str]) -> str:
-    """An expression, and below it a line for each of the user's variables that it is made of."""
+    """An expression, and below it a line for each of the kernel's variables in it."""
     defined: dict[str, Origin] = {}
     lines = [_text(origin, names, defined, own=True)]
     done: set[str] = set()

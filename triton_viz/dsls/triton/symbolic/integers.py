@@ -1,4 +1,4 @@
-"""Integers of a machine: division toward zero, bits, and numbers that wrap around."""
+"""Machine integers: division toward zero, bitwise operations, and wrap-around."""
 
 from triton_viz.dsls.triton.symbolic.expression import (
     ZERO,
@@ -22,7 +22,7 @@ _ZERO_DIVISION = Reason("a division by zero")
 
 
 class IntegerType:
-    """A type of integers: how many bits, and from where to where they reach."""
+    """An integer type: its bits and bounds."""
 
     __slots__ = ("bits", "high", "low", "signed")
 
@@ -32,25 +32,25 @@ class IntegerType:
         self.high = self.low + (1 << bits) - 1
 
 
-def wrap(a: Sum, kind: IntegerType) -> Sum:
-    """A number as a type holds it: what does not fit wraps around."""
-    if a.within(kind.low, kind.high):
+def wrap(a: Sum, type_: IntegerType) -> Sum:
+    """An integer converted to a type: if it does not fit, it wraps around."""
+    if a.within(type_.low, type_.high):
         return a
-    # Inner wraps of the same width change nothing.
+    # Inner wraps of the same width are redundant.
     for one, by in a.terms:
-        if one.op == "wrap" and one.args[1] == kind.bits:
+        if one.op == "wrap" and one.args[1] == type_.bits:
             inner = scale(one.args[0], by)
-            return wrap(add(Sum(a.const, tuple(t for t in a.terms if t[0] is not one)), inner), kind)
-    # Multiples of the width vanish.
-    width = 1 << kind.bits
-    low_const = (a.const - kind.low) % width + kind.low
+            return wrap(add(Sum(a.const, tuple(t for t in a.terms if t[0] is not one)), inner), type_)
+    # Multiples of 2**bits do not change the result.
+    width = 1 << type_.bits
+    low_const = (a.const - type_.low) % width + type_.low
     terms = tuple((one, by) for one, by in a.terms if by % width)
     if not terms:
         return number(low_const)
     a = Sum(low_const if low_const != a.const else a.const, terms)
-    if a.within(kind.low, kind.high):
+    if a.within(type_.low, type_.high):
         return a
-    return of(atom("wrap", (a, kind.bits, kind.signed), kind.low, kind.high))
+    return of(atom("wrap", (a, type_.bits, type_.signed), type_.low, type_.high))
 
 
 def divide(a: Sum, b: Sum) -> Sum:
@@ -92,7 +92,7 @@ def _by_constant(a: Sum, by: int) -> tuple[Sum, Sum]:
     if a.const % by == 0 and not any(n % by for _, n in a.terms):
         return Sum(a.const // by, tuple((one, n // by) for one, n in a.terms)), ZERO
     if a.low >= 0:
-        # (by * x + rest) / by is x + rest / by if the rest is no less than zero.
+        # (by * x + rest) / by is x + rest / by if the rest is not negative.
         whole = Sum(a.const // by, tuple((one, n // by) for one, n in a.terms if n % by == 0))
         rest = Sum(a.const % by, tuple((one, n) for one, n in a.terms if n % by))
         if whole.terms or whole.const:
@@ -133,35 +133,35 @@ def _general(a: Sum, b: Sum) -> tuple[Sum, Sum]:
 
 
 def absolute(a: Sum) -> Sum:
-    """Without its sign."""
+    """The absolute value."""
     return choose(not_negative(a), a, negate(a))
 
 
 # --- bits ---
 
 
-def shift_left(a: Sum, by: Sum, kind: IntegerType) -> Sum:
+def shift_left(a: Sum, by: Sum, type_: IntegerType) -> Sum:
     """a << by."""
     if by.is_const:
-        return wrap(scale(a, 1 << min(by.const, kind.bits)), kind) if by.const >= 0 else _any(kind)
-    if by.low >= 0 and by.high < kind.bits:
-        return wrap(multiply(a, power_of_two(by)), kind)
-    return _any(kind)
+        return wrap(scale(a, 1 << min(by.const, type_.bits)), type_) if by.const >= 0 else _any(type_)
+    if by.low >= 0 and by.high < type_.bits:
+        return wrap(multiply(a, power_of_two(by)), type_)
+    return _any(type_)
 
 
 def power_of_two(exponent: Sum) -> Sum:
-    """2 to a power that is not negative."""
+    """2 to a non-negative power."""
     low, high = max(0, exponent.low), max(0, exponent.high)
     return number(1 << low) if low == high else of(atom("power", (exponent,), 1 << low, 1 << high))
 
 
-def shift_right(a: Sum, by: Sum, kind: IntegerType) -> Sum:
+def shift_right(a: Sum, by: Sum, type_: IntegerType) -> Sum:
     """a >> by, rounding down."""
-    return halved(a, by) if by.low >= 0 and by.high < kind.bits else _any(kind)
+    return halved(a, by) if by.low >= 0 and by.high < type_.bits else _any(type_)
 
 
 def halved(a: Sum, times: Sum) -> Sum:
-    """Divided by two so often, rounding down each time."""
+    """a / 2**times, rounding down."""
     if times.low == times.high or times.high <= 0:
         return floor_divide(a, 1 << max(0, times.low))
     return of(atom("shr", (a, times), min(a.low, 0), max(a.high, 0)))
@@ -171,12 +171,12 @@ def floor_divide(a: Sum, by: int) -> Sum:
     """a / by, rounding down."""
     if a.low >= 0:
         return _by_constant(a, by)[0]
-    # Moved up by a multiple of the divisor so that nothing is negative.
+    # Add a multiple of the divisor, so that no value is negative.
     up = -(a.low // by)
     return subtract(_by_constant(add(a, number(up * by)), by)[0], number(up))
 
 
-def bits_and(a: Sum, b: Sum, kind: IntegerType) -> Sum:
+def bits_and(a: Sum, b: Sum, type_: IntegerType) -> Sum:
     """a & b."""
     if a.is_const:
         a, b = b, a
@@ -188,29 +188,29 @@ def bits_and(a: Sum, b: Sum, kind: IntegerType) -> Sum:
             return _low(a, mask + 1)
         if mask < 0 and ((-mask) & (-mask - 1)) == 0:  # all but the lowest bits
             return scale(floor_divide(a, -mask), -mask)
-    return bitwise("and", a, b, kind)
+    return bitwise("and", a, b, type_)
 
 
 def _low(a: Sum, by: int) -> Sum:
-    # Moved up by a multiple of the divisor so that nothing is negative: that leaves the same.
+    # Adding a multiple of the divisor, so that no value is negative, keeps the remainder.
     up = number(max(0, -(a.low // by)) * by)
     return _by_constant(add(a, up), by)[1]
 
 
-def bits_or(a: Sum, b: Sum, kind: IntegerType) -> Sum:
+def bits_or(a: Sum, b: Sum, type_: IntegerType) -> Sum:
     """a | b."""
-    return bitwise("or", a, b, kind)
+    return bitwise("or", a, b, type_)
 
 
-def bits_xor(a: Sum, b: Sum, kind: IntegerType) -> Sum:
+def bits_xor(a: Sum, b: Sum, type_: IntegerType) -> Sum:
     """a ^ b."""
-    if kind.signed and b.is_const and b.const == -1:
+    if type_.signed and b.is_const and b.const == -1:
         return subtract(number(-1), a)
-    return bitwise("xor", a, b, kind)
+    return bitwise("xor", a, b, type_)
 
 
-def bitwise(op: str, a: Sum, b: Sum, kind: IntegerType = IntegerType(66, True)) -> Sum:  # noqa: B008 - it is immutable
-    """An "and", "or" or "xor" of numbers of a type (by default, of one that holds all others)."""
+def bitwise(op: str, a: Sum, b: Sum, type_: IntegerType = IntegerType(66, True)) -> Sum:  # noqa: B008 - it is immutable
+    """An "and", "or" or "xor" of integers of a type (by default, of the widest one)."""
     if a.is_const and b.is_const:
         return number({"and": a.const & b.const, "or": a.const | b.const, "xor": a.const ^ b.const}[op])
     for one, other in ((a, b), (b, a)):
@@ -218,7 +218,7 @@ def bitwise(op: str, a: Sum, b: Sum, kind: IntegerType = IntegerType(66, True)) 
             return ZERO if op == "and" else other
     if a == b:
         return ZERO if op == "xor" else a
-    low, high = kind.low, kind.high
+    low, high = type_.low, type_.high
     if a.low >= 0 and b.low >= 0:
         low = 0 if op != "or" else max(a.low, b.low)
         high = min(a.high, b.high) if op == "and" else (1 << max(a.high, b.high).bit_length()) - 1
@@ -227,5 +227,5 @@ def bitwise(op: str, a: Sum, b: Sum, kind: IntegerType = IntegerType(66, True)) 
     return of(atom(op, (a, b), low, high))
 
 
-def _any(kind: IntegerType) -> Sum:
-    return unknown(kind.low, kind.high, Reason("a shift by a number that may be out of range"))
+def _any(type_: IntegerType) -> Sum:
+    return unknown(type_.low, type_.high, Reason("a shift by an integer that may be out of range"))

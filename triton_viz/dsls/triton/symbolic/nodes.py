@@ -1,7 +1,7 @@
 """The nodes of expressions: atoms, sums of atoms, and conditions. `expression` makes them."""
 
 INFINITE = 1 << 80
-"""Beyond every number that a kernel can hold, and every address."""
+"""Larger than every integer of a kernel, and every address."""
 
 
 class Atom:
@@ -12,7 +12,7 @@ class Atom:
     def __init__(self, op: str, args: tuple, low: int, high: int, serial: int):
         self.op, self.args = op, args
         self.low, self.high = low, high
-        """The bounds of its value."""
+        """The lower and upper bound of its value."""
         self.serial = serial
 
     def __repr__(self) -> str:
@@ -55,20 +55,20 @@ class Sum:
 
     @property
     def single(self) -> Atom | None:
-        """The atom that this is; None if it is more."""
+        """The atom, if the sum is only this atom; otherwise None."""
         return self.terms[0][0] if len(self.terms) == 1 and not self.const and self.terms[0][1] == 1 else None
 
     def coefficient(self, of: Atom) -> int:
-        """The factor of an atom in it."""
+        """The factor of an atom."""
         return next((by for atom, by in self.terms if atom is of), 0)
 
     def within(self, low: int, high: int) -> bool:
-        """Whether it is surely between two numbers."""
+        """Whether its interval is within these bounds."""
         return low <= self.low and self.high <= high
 
 
 class Cond:
-    """A condition: "ge" and "eq", "ne" compare a sum with zero; "and", "or" join others; "true", "false"."""
+    """A condition: "ge", "eq", "ne" compare a sum with zero; "and", "or" join conditions; "true", "false"."""
 
     __slots__ = ("args", "negation", "op", "serial")
 
@@ -81,7 +81,7 @@ class Cond:
 
     @property
     def parts(self) -> tuple["Cond", ...]:
-        """The conditions whose conjunction this is."""
+        """The conditions whose conjunction is this condition."""
         if self.op == "and":
             return self.args
         return () if self.op == "true" else (self,)

@@ -1,7 +1,7 @@
 """Deciding whether a condition can hold: by intervals and sums of inequalities first, then by Z3.
 
-Nearly every access of a real kernel is proved by adding up its mask's inequalities, in microseconds, so Z3 is
-loaded only when one is not.
+Adding up the inequalities of its mask proves nearly every access of a real kernel, in microseconds. Z3 is
+loaded only if that does not suffice.
 """
 
 import time
@@ -14,25 +14,26 @@ from triton_viz.dsls.triton.symbolic.expression import FALSE, all_of
 from triton_viz.dsls.triton.symbolic.nodes import Atom, Cond, Sum
 
 TIMEOUT = 2.0
-"""Seconds that Z3 may take for one question."""
+"""Seconds that Z3 may take for one query."""
 TIMEOUT_ON_DATA = 0.1
-"""The same for a question that depends on data: what is not proved is checked on the data anyway."""
+"""The same for a query that depends on data: an access that is not proved is checked while the kernel
+runs."""
 _SMALL = 32
-"""A factor or divisor with no more values than this is split into one case for each."""
+"""A factor or divisor with at most this number of values is split into cases."""
 _BITS = 24
-"""Bitwise operations on numbers with no more bits than this are modelled bit by bit."""
+"""Bitwise operations on integers with at most this number of bits are modelled bit by bit."""
 _FIRST_TIMEOUT = 0.15
 """Seconds for finding a counterexample with small program ids."""
 
 
 class Unsolved(Exception):
-    """It is not known whether a condition can hold."""
+    """The solver could not decide whether a condition can hold."""
 
 
 def find(condition: Cond, timeout: float = TIMEOUT) -> dict[Atom, int] | None:
     """Values of the variables for which a condition holds, small ones if possible; None if there are none.
 
-    The values are checked by evaluating: what is returned does make the condition true.
+    The returned values are verified by evaluating the condition.
     """
     if condition is FALSE or refuted(condition):
         return None
@@ -40,13 +41,13 @@ def find(condition: Cond, timeout: float = TIMEOUT) -> dict[Atom, int] | None:
 
 
 def refuted(condition: Cond, cases: int = 3) -> bool:
-    """Whether sums of its inequalities contradict each other: then it never holds. False means unknown.
+    """Whether sums of its inequalities contradict each other, so that it never holds. False means unknown.
 
-    At most so many disjunctions are split into their alternatives.
+    At most `cases` disjunctions are split into their alternatives.
     """
     facts = [part.args[0] for part in condition.parts if part.op == "ge"]
     facts += [s for part in condition.parts if part.op == "eq" for s in _both_ways(part.args[0])]
-    # To contradict a fact means that it cannot be as large as zero, given the others.
+    # A fact is contradicted if its upper bound, given the others, is negative.
     if any(_largest(fact, facts) < 0 for fact in facts):
         return True
     for part in condition.parts if cases else ():
@@ -61,7 +62,7 @@ def _both_ways(a: Sum) -> tuple[Sum, Sum]:
 
 
 def _largest(a: Sum, facts: list[Sum]) -> Fraction | int:
-    """A bound of a sum, given that each fact is not negative: adding facts only makes it larger."""
+    """An upper bound of a sum, given that no fact is negative: adding facts only increases the sum."""
     best: Fraction | int = a.high
     terms: dict[Atom, Fraction | int] = dict(a.terms)
     const: Fraction | int = a.const
@@ -94,12 +95,12 @@ def _high(const: Fraction | int, terms: dict[Atom, Fraction | int]) -> Fraction 
 
 
 class _Query:
-    """One question to Z3."""
+    """A query to Z3."""
 
     def __init__(self, condition: Cond):
         import z3
 
-        self._z3: Any = z3  # its types are too many to be useful
+        self._z3: Any = z3  # its type annotations are too wide to be useful
         self._condition = condition
         self._atoms: dict[Atom, Any] = {}
         self._conds: dict[Cond, Any] = {}
@@ -108,7 +109,7 @@ class _Query:
         self._solver.add(self._cond(condition))
 
     def answer(self, timeout: float) -> dict[Atom, int] | None:
-        """Values that make the condition true; None if nothing does."""
+        """Values that make the condition true; None if there are none."""
         z3 = self._z3
         end = time.monotonic() + timeout
         for _ in range(4):
@@ -122,9 +123,9 @@ class _Query:
             found = self._values()
             if Evaluation(found).condition(self._condition):
                 return self._first(found)
-            # Bits of large numbers are not modelled exactly: this one is none, another may be.
+            # Bits of large integers are not modelled exactly: other values may satisfy the condition.
             self._solver.add(z3.Or([self._atoms[one] != value for one, value in found.items()]))
-        raise Unsolved("it depends on the bits of numbers, which are only checked program by program")
+        raise Unsolved("it depends on bits of integers, which are only checked while the kernel runs")
 
     def _values(self) -> dict[Atom, int]:
         model = self._solver.model()
@@ -135,7 +136,7 @@ class _Query:
         }
 
     def _first(self, found: dict[Atom, int]) -> dict[Atom, int]:
-        """Values like these, with smaller program ids, iterations and indices if that is quick."""
+        """Other values with smaller program ids, iterations and indices, if they are found quickly."""
         z3, solver = self._z3, self._solver
         end = time.monotonic() + _FIRST_TIMEOUT
         order = {"pid": 0, "count": 1, "index": 2}
@@ -275,7 +276,7 @@ class _Query:
         return (quotient if by > 0 else -quotient), rest
 
     def _by_case(self, a: Sum, of_value: Any) -> Any:
-        """Something for each value of a number that has few."""
+        """Apply a function to each value of a sum that has few values."""
         number = self._sum(a)
         result = of_value(a.high)
         for value in range(a.low, a.high):
@@ -309,5 +310,5 @@ class _Query:
 
 
 def unknowns(*nodes: Any) -> list[Atom]:
-    """The numbers in expressions that are known only when the kernel runs."""
+    """The unknowns in expressions: integers that are known only when the kernel runs."""
     return [one for one in atoms_of(*nodes) if one.op == "unknown"]

@@ -1,4 +1,4 @@
-"""Ops that touch memory: each is noted with its address and the condition under which it happens."""
+"""Ops that access memory: each is noted with its address and the condition under which it is executed."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class Descriptor:
         self.base, self.shape, self.strides = base, shape, strides
         self.block = tuple(int(n) for n in block)
         self.offsets = offsets
-        """Where a block pointer points to; a descriptor receives offsets with each access."""
+        """The offsets of a block pointer; a descriptor receives offsets with each access."""
         self.round_f32_to_tf32 = False
 
     def pointers(
@@ -114,14 +114,14 @@ class AccessOps(Ops):
         return self._loaded(pointers, "atomic_cas")
 
     def create_atomic_load(self, pointers: Symbolic, mask: Symbolic | None, *order: Any) -> Symbolic:
-        """A load that may wait for another program's store."""
+        """An atomic load, by which a program may wait for another program's store."""
         self.note("load", pointers, _mask(mask))
         return self._loaded(pointers)
 
     def create_atomic_store(
         self, pointers: Symbolic, values: Symbolic, mask: Symbolic | None, *order: Any
     ) -> None:
-        """A store that another program may wait for."""
+        """An atomic store, for which another program may wait."""
         self.note("store", pointers, _mask(mask))
 
     def create_atomic_poll(self, pointers: Symbolic, *_: Any) -> Symbolic:
@@ -140,7 +140,7 @@ class AccessOps(Ops):
         is_signed: bool,
         padding: Any = None,
     ) -> Descriptor:
-        """A descriptor made in a kernel or on the host. All that it describes has to be the tensor's."""
+        """A descriptor made in a kernel or on the host. All described elements have to be the tensor's."""
         found = Descriptor(base, shape, strides, block)
         sizes = [size.sum for size in shape]
         if all(size.is_const and size.const > 0 for size in sizes):
@@ -192,11 +192,11 @@ class AccessOps(Ops):
         block: list[int],
         order: Any,
     ) -> Descriptor:
-        """A block pointer, as older releases have."""
+        """A block pointer, in older releases."""
         return Descriptor(base, shape, strides, block, offsets)
 
     def create_advance(self, pointer: Descriptor, offsets: list[Symbolic]) -> Descriptor:
-        """A block pointer moved on."""
+        """A block pointer moved by offsets."""
         moved = [
             Symbolic(add(a.sum, b.sum), tl.int64, (), Origin("add", a.origin, b.origin))
             for a, b in zip(pointer.offsets or [], offsets, strict=True)
@@ -214,7 +214,7 @@ class AccessOps(Ops):
     def create_tensor_pointer_store(
         self, pointer: Descriptor, value: Symbolic, checked: Any, *policy: Any
     ) -> None:
-        """Write where a block pointer points to."""
+        """Write the block that a block pointer points to."""
         self.note("store", *pointer.pointers(pointer.offsets or [], tuple(checked)))
 
 

@@ -1,4 +1,5 @@
-"""A launch's arguments as symbolic values: tensors are base addresses, numbers are constants."""
+"""The conversion of a launch's arguments to symbolic values: tensors to base addresses, numbers to
+constants."""
 
 from typing import Any
 
@@ -19,7 +20,7 @@ from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, integer_typ
 def as_symbolic(
     argument: Any, name: str, tensors: dict[str, TensorInfo], semantic: Any, annotated: Any = None
 ) -> Any:
-    """An argument as a symbolic value; what is neither a tensor nor a number is unchanged.
+    """An argument as a symbolic value; other objects than tensors and numbers are unchanged.
 
     An annotated type takes precedence.
     """
@@ -42,9 +43,9 @@ def as_symbolic(
         return _descriptor(argument, name, tensors, semantic)
     if hasattr(argument, "data_ptr") or isinstance(argument, TensorWrapper):
         if name not in tensors:
-            raise Stopped(f"nothing is known of the tensor {name}")
-        kind = compat.type_of(argument) if annotated is None or not annotated.is_ptr() else annotated
-        return _tensor(base(name, tensors[name].address), kind, name)
+            raise Stopped(f"the tensor {name} is unknown")
+        pointer_type = compat.type_of(argument) if annotated is None or not annotated.is_ptr() else annotated
+        return _tensor(base(name, tensors[name].address), pointer_type, name)
     return argument
 
 

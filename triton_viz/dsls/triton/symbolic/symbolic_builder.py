@@ -1,6 +1,6 @@
 """The symbolic builder: each op of Triton's language, on expressions.
 
-Triton's own language layer calls it as it calls the executor's. An unknown op gives an unknown value; one
+Triton's own language layer calls it like the executor's builder. An unknown op has an unknown result; one
 that may access memory stops the analysis.
 """
 
@@ -42,7 +42,7 @@ from triton_viz.dsls.triton.symbolic.symbolic_ops import Stopped
 from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, indices, integer_type
 
 _MEMORY = ("load", "store", "atomic", "descriptor", "gather", "scatter", "copy", "tma")
-"""In the name of an op that is not known, these mean that it may touch memory."""
+"""An unknown op whose name contains one of these may access memory."""
 
 
 class SymbolicBuilder(CombiningOps, AccessOps, BuilderBase):
@@ -73,8 +73,8 @@ class SymbolicBuilder(CombiningOps, AccessOps, BuilderBase):
     def get_all_ones_value(self, type: Any) -> Symbolic:
         """All bits set."""
         dtype = type.scalar
-        kind = integer_type(dtype)
-        return self.constant(1 if dtype.is_bool() else -1 if kind.signed else kind.high, dtype)
+        type_ = integer_type(dtype)
+        return self.constant(1 if dtype.is_bool() else -1 if type_.signed else type_.high, dtype)
 
     # --- casts ---
 
@@ -96,8 +96,8 @@ class SymbolicBuilder(CombiningOps, AccessOps, BuilderBase):
     def create_fp_to_si(self, arg: Symbolic, type: Any) -> Symbolic:
         """Floats to integers, toward zero."""
         if isinstance(arg.node, float) and math.isfinite(arg.node):
-            kind = integer_type(type.scalar)
-            if kind.low <= arg.node <= kind.high:
+            type_ = integer_type(type.scalar)
+            if type_.low <= arg.node <= type_.high:
                 return Symbolic(number(int(arg.node)), type.scalar, arg.shape, arg.origin)
         return self.open_value(type, arg.shape, "a float turned into an integer", arg.origin)
 
@@ -123,11 +123,11 @@ class SymbolicBuilder(CombiningOps, AccessOps, BuilderBase):
         return self.open_value(dtype, arg.shape, "the bits of a float", arg.origin)
 
     def create_int_to_ptr(self, arg: Symbolic, type: Any) -> Symbolic:
-        """A number as an address."""
+        """An integer as an address."""
         return Symbolic(arg.sum, type.scalar, arg.shape, arg.origin)
 
     def create_ptr_to_int(self, arg: Symbolic, type: Any) -> Symbolic:
-        """An address as a number."""
+        """An address as an integer."""
         return Symbolic(wrap(arg.sum, integer_type(type.scalar)), type.scalar, arg.shape, arg.origin)
 
     def create_addptr(self, pointer: Symbolic, offset: Symbolic) -> Symbolic:
@@ -157,26 +157,26 @@ class SymbolicBuilder(CombiningOps, AccessOps, BuilderBase):
 
     def create_lshr(self, a: Symbolic, b: Symbolic) -> Symbolic:
         """A logical shift to the right, which fills with zeros."""
-        kind = integer_type(a.dtype)
-        unsigned = IntegerType(kind.bits, False)
+        type_ = integer_type(a.dtype)
+        unsigned = IntegerType(type_.bits, False)
         shifted = integers.shift_right(wrap(a.sum, unsigned), b.sum, unsigned)
-        return _integer_result(wrap(shifted, kind), a, b, "shr")
+        return _integer_result(wrap(shifted, type_), a, b, "shr")
 
     def create_ashr(self, a: Symbolic, b: Symbolic) -> Symbolic:
         """An arithmetic shift to the right, which fills with the sign bit."""
-        kind = integer_type(a.dtype)
-        signed = IntegerType(kind.bits, True)
+        type_ = integer_type(a.dtype)
+        signed = IntegerType(type_.bits, True)
         return _integer_result(
-            wrap(integers.shift_right(wrap(a.sum, signed), b.sum, signed), kind), a, b, "shr"
+            wrap(integers.shift_right(wrap(a.sum, signed), b.sum, signed), type_), a, b, "shr"
         )
 
     def create_umulhi(self, a: Symbolic, b: Symbolic) -> Symbolic:
-        """The upper half of the product of two unsigned numbers."""
-        kind = integer_type(a.dtype)
-        unsigned = IntegerType(kind.bits, False)
+        """The upper half of the product of two unsigned integers."""
+        type_ = integer_type(a.dtype)
+        unsigned = IntegerType(type_.bits, False)
         product = multiply(wrap(a.sum, unsigned), wrap(b.sum, unsigned))
-        upper = integers.floor_divide(product, 1 << kind.bits)
-        return Symbolic(wrap(upper, kind), a.dtype, a.shape, Origin("umulhi", a.origin, b.origin))
+        upper = integers.floor_divide(product, 1 << type_.bits)
+        return Symbolic(wrap(upper, type_), a.dtype, a.shape, Origin("umulhi", a.origin, b.origin))
 
     def create_iabs(self, a: Symbolic) -> Symbolic:
         """The absolute value of an integer."""
@@ -218,29 +218,29 @@ class SymbolicBuilder(CombiningOps, AccessOps, BuilderBase):
         shape = args[0].shape if args else ()
         return _Results([self.open_value(t, shape, "the result of inline assembly", origin) for t in types])
 
-    # --- what has no value ---
+    # --- ops without a result ---
 
     def create_print(self, *_: Any) -> None:
-        """It has no effect on addresses."""
+        """Does nothing: printing has no effect on addresses."""
 
     create_assert = create_assume = create_barrier = create_print
     create_grid_dependency_wait = create_grid_dependency_launch_dependents = create_print
 
     def __getattr__(self, name: str) -> Any:
-        """A constant (`get_int32`), or an op that is not known: its result is not known either."""
+        """A constant (`get_int32`), or an unknown op, whose result is unknown."""
         if name.startswith("get_"):
             return self.constant_of_type(name)
         if not name.startswith("create_"):
             raise AttributeError(name)
         short = name.removeprefix("create_")
         if any(word in short for word in _MEMORY):
-            raise Stopped(f"{short} is not known, and may touch memory")
+            raise Stopped(f"{short} is unknown, and may access memory")
         return lambda *args: self._not_known(short, *args)
 
     def _not_known(self, name: str, *args: Any) -> Symbolic:
         values = [arg for arg in args if isinstance(arg, Symbolic)]
         if not values:
-            raise Stopped(f"{name} is not known")
+            raise Stopped(f"{name} is unknown")
         shape = max((value.shape for value in values), key=math.prod)
         origin = Origin(name, *(value.origin for value in values))
         return self.open_value(values[0].dtype, shape, f"the result of {name}", origin)
@@ -253,7 +253,7 @@ class _Results:
         self._values = values
 
     def get_result(self, position: int) -> Symbolic:
-        """One of them."""
+        """One result."""
         return self._values[position]
 
 
@@ -274,11 +274,11 @@ def _differ(a: Cond, b: Cond) -> Cond:
 
 
 def _arithmetic(op: str, function: Callable[[Sum, Sum], Sum]) -> Callable[..., Symbolic]:
-    """An op on two integers of one type; what does not fit wraps around."""
+    """An op on two integers of the same type; the result wraps around."""
 
     def run(self: SymbolicBuilder, a: Symbolic, b: Symbolic) -> Symbolic:
         if isinstance(a.node, Cond) and isinstance(b.node, Cond) and op in ("add", "sub", "mul"):
-            # Triton's int1 is a number of one bit.
+            # Triton's int1 is a one-bit integer.
             node = both(a.node, b.node) if op == "mul" else _differ(a.node, b.node)
             return _bool(node, a, b, op)
         return _integer_result(wrap(function(a.sum, b.sum), integer_type(a.dtype)), a, b, op)

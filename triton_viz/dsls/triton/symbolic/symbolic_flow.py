@@ -1,7 +1,7 @@
 """Symbolic flow: control flow for symbolic program ids.
 
-It is the executor's flow with conditions in place of lanes: *active* is the condition under which a program
-reaches the current statement. Both branches of an `if` are run, and assignments become choices.
+Like `lane_flow`, with conditions instead of lanes: *active* is the condition under which a program reaches
+the current statement. Both branches of an `if` run, and assignments become choices.
 """
 
 import sys
@@ -31,7 +31,7 @@ _CONDITION = getattr(tl, "condition", None)
 
 
 class SymbolicFlow(Flow):
-    """Runs rewritten kernels once, for all programs of a grid. A condition on them stands for a mask."""
+    """Runs rewritten kernels once, for all programs of a grid. A condition replaces the mask of lanes."""
 
     all_lanes = TRUE
     lane_range = SymbolicRange
@@ -39,9 +39,9 @@ class SymbolicFlow(Flow):
     def __init__(self, semantic: Any, substitutes: dict[Any, Callable], modes: dict[Key, str]):
         super().__init__(Lanes(1), semantic, lambda *_: None, substitutes)
         self.modes = modes
-        """Loops that are to be unrolled or summarized."""
+        """For loops that have to be treated in one way: "unroll" or "summarize"."""
         self.muted = 0
-        """Whether a loop's body runs only to see what it changes: then nothing is noted."""
+        """The number of enclosing probing passes of loops, in which accesses are not noted."""
         self.loop_serial = 0
         self.lanes.active = TRUE  # type: ignore[assignment] - a condition in place of lanes
         self._entry: Cond = TRUE
@@ -54,7 +54,7 @@ class SymbolicFlow(Flow):
 
     @property
     def waiting(self) -> list[Any]:
-        """The regions, which hold conditions here."""
+        """`regions`, whose entries are conditions here."""
         return self.regions
 
     def run(self, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
@@ -71,7 +71,7 @@ class SymbolicFlow(Flow):
         )
 
     def where(self) -> list[tuple[int, Sum]]:
-        """The loops around the current statement: the line, and which iteration."""
+        """The loops around the current statement: line and iteration."""
         return [(loop.line, loop.index) for loop in self.loops]  # type: ignore[misc]
 
     def inline(self, function: Any, shape: tuple[int, ...], *args: Any) -> Any:
@@ -85,12 +85,12 @@ class SymbolicFlow(Flow):
     # --- active programs ---
 
     def set_active(self, active: Any) -> None:
-        """Make this the condition of what follows."""
+        """Set the condition under which programs execute the following statements."""
         self.lanes.active = active
         self.alive = active is not FALSE
 
     def leave(self, start: int) -> None:
-        """Take the active programs out of the regions from `start` on."""
+        """Remove the active programs from the regions from `start` on."""
         gone = opposite(self.active)
         known: dict[int, Cond] = {}
         regions: list[Any] = self.regions
@@ -139,7 +139,7 @@ class SymbolicFlow(Flow):
         return False
 
     def finish(self, *value: Any) -> Any:
-        """The end of a call: what has been returned."""
+        """End a call. Returns its result."""
         frame = self.frame
         if value and self.active is not FALSE:
             mask = given(self.active, self._entry)
@@ -173,16 +173,16 @@ class SymbolicFlow(Flow):
     # --- values ---
 
     def merge(self, new: Any, old: Any) -> Any:
-        """A value as an assignment stores it where some may keep the old one."""
+        """A value as an assignment stores it if other programs may keep the old value."""
         return self.keep(self.tensor(new), old)
 
     def keep(self, new: Any, old: Any) -> Any:
-        """The new value for those that are active, the old one for the others."""
+        """The new value for active programs, the old value for the others."""
         mask = self._relative()
         return new if mask is TRUE else self.blend(mask, new, old)
 
     def unmerged(self, value: Any) -> Any:
-        """A value for what is no variable, and so has no old value."""
+        """A value assigned to an attribute or element, which has no old value."""
         if self._relative() is not TRUE:
             raise Stopped("an attribute or an element is assigned by some programs only")
         return value
@@ -190,38 +190,38 @@ class SymbolicFlow(Flow):
     def _select(self, mask: Cond, new: Any, old: Any) -> Any:
         a, b = self.tensor(new), self.tensor(old)
         if isinstance(a, tl.tensor) and isinstance(b, tl.tensor) and a.type == b.type:
-            kind: Any = a.type
+            type_: Any = a.type
             test = Symbolic(mask, tl.int1, (), Origin("the branch taken"))
             if isinstance(a.handle, Symbolic) and isinstance(b.handle, Symbolic):
-                return tl.tensor(self.semantic.builder.create_select(test, a.handle, b.handle), kind)
+                return tl.tensor(self.semantic.builder.create_select(test, a.handle, b.handle), type_)
         return self._of_two_types(mask, a, b)
 
     def _of_two_types(self, mask: Cond, new: Any, old: Any) -> Any:
-        """A variable of one kind for some programs and of another for others.
+        """A variable that has one type for some programs and another for others.
 
-        Triton compiles that only if it is not read after the branches join. So programs that did not assign
-        it do not read it; if they do, its value is unknown.
+        Triton compiles this only if the variable is not read after the branches join. Its value is unknown
+        for programs that did not assign it.
         """
         if isinstance(new, tl.tensor) and isinstance(new.handle, Symbolic) and _is_plain_tensor(old):
             handle: Any = new.handle
-            kind: Any = new.type
+            type_: Any = new.type
             builder = self.semantic.builder
             other = builder.open_value(handle.dtype, handle.shape, "a variable of two types", handle.origin)
             test = Symbolic(mask, tl.int1, (), Origin("the branch taken"))
-            return tl.tensor(builder.create_select(test, handle, other), kind)
+            return tl.tensor(builder.create_select(test, handle, other), type_)
         if isinstance(new, base_value) and isinstance(old, base_value):
-            raise Stopped("a variable is of one kind for some programs and of another for others")
+            raise Stopped("a variable has one type for some programs and another for others")
         return new
 
     def scalar(self, value: tl.tensor) -> Symbolic:
-        """A single number."""
+        """The expression of a scalar. Raises a TypeError for a block."""
         handle: Any = value.handle
         if any(size != 1 for size in handle.shape):
-            raise TypeError(f"a block of shape {list(handle.shape)} is no single number")
+            raise TypeError(f"a block of shape {list(handle.shape)} is not a scalar")
         return handle
 
     def as_cond(self, condition: Any) -> Cond:
-        """A condition of the kernel's, Python's or a tensor."""
+        """The condition of a Python value or a tensor."""
         if _CONDITION is not None and isinstance(condition, _CONDITION):
             condition = condition.condition
         if isinstance(condition, tl.tensor):
@@ -229,7 +229,7 @@ class SymbolicFlow(Flow):
         return TRUE if condition else FALSE
 
     def as_int(self, value: Sum, what: str) -> int:
-        """A number that Python needs to know."""
+        """The constant value of a scalar, for Python. Raises Stopped if it differs between programs."""
         if value.low == value.high:
             return value.low
         self._refuse(value, what)
@@ -255,12 +255,12 @@ class SymbolicFlow(Flow):
         return self.as_int(self.scalar(value).sum, "an index that Python needs")
 
     def per_lane(self, value: tl.tensor) -> Any:
-        """The only number there is."""
+        """A scalar's value, which is one expression for all programs."""
         node = self.scalar(value).node
         return node if isinstance(node, float) else number(self.index(value))
 
     def agreed(self, values: Any, what: str = "a value that Python needs") -> Any:
-        """The one number on which all agree."""
+        """The value on which all programs agree."""
         return values if isinstance(values, float) else self.as_int(values, what)
 
     # --- calls ---

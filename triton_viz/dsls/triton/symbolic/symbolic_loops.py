@@ -1,7 +1,8 @@
-"""Loops with symbolic bounds: the body runs once to find what it changes, and once more for any iteration.
+"""Loops with symbolic bounds: the body runs once to find the variables that it changes, and once more with
+the iteration as a variable.
 
-Short loops, and those over objects that are not numbers, are unrolled. If a loop cannot be analyzed in the
-way that was chosen, the engine runs the kernel again with another choice (`Restart`).
+Short loops, and loops over other objects than numbers, are unrolled. If a loop cannot be analyzed in the
+chosen way, the engine runs the kernel again with the other one (`Restart`).
 """
 
 from collections.abc import Iterator
@@ -46,24 +47,25 @@ if TYPE_CHECKING:
     from triton_viz.dsls.triton.symbolic.symbolic_flow import SymbolicFlow
 
 SHORT = 3
-"""Loops with no more iterations than this are unrolled: that is exact, and as quick."""
+"""Loops with at most this number of iterations are unrolled, which is exact, and not slower."""
 _LONGEST_WHILE = 64
 
 
 class SymbolicLoop:
-    """A running loop. `regions[at - 1]` has the programs that come out, `regions[at]` those inside."""
+    """A running loop. `regions[at - 1]` has the programs that continue after it, `regions[at]` those
+    inside."""
 
     def __init__(self, flow: "SymbolicFlow", key: Key, items: Any = None, as_tensor: bool = False):
         self.flow, self.key, self.line = flow, key, key[1]
         self.index = ZERO
-        """Which iteration this is."""
+        """The current iteration."""
         active = flow.active
         flow.waiting.extend((active, active))
         self.at = len(flow.waiting) - 1
         flow.loops.append(self)  # type: ignore[arg-type] - a loop of another kind
         self.broke: Cond = FALSE
-        self.leaky = False
-        """Whether a program leaves before the end."""
+        self.has_exits = False
+        """Whether a program may leave before the end."""
         self.counter = ZERO
         self.most = _ENDLESS
         self.count: Sum | None = None
@@ -73,9 +75,9 @@ class SymbolicLoop:
         self._as_tensor = as_tensor
         self._names: tuple[str, ...] = ()
         self._values: tuple[Any, ...] = ()
-        """The variables that the body changes, before the loop."""
+        """The values before the loop of the variables that the body changes."""
         self._ends: tuple[Any, ...] = ()
-        """And after an iteration."""
+        """Their values after an iteration."""
         self._parts: list[tuple[list[Probe], Any]] = []
         self._probes: list[Probe] = []
         self.reason = Reason(f"what the loop in line {self.line} changes", key)
@@ -102,7 +104,7 @@ class SymbolicLoop:
 
     @property
     def can_unroll(self) -> bool:
-        """Whether it is short enough to run each iteration on its own."""
+        """Whether it is short enough to run each iteration separately."""
         return self._items is not None and self.most <= LONGEST
 
     # --- for ---
@@ -174,7 +176,7 @@ class SymbolicLoop:
         return False
 
     def holds(self, condition: Any) -> bool:
-        """The condition of a `while` loop. True if its body is to be run."""
+        """Evaluate the condition of a `while` loop. True if the body has to run."""
         test = self.flow.as_cond(condition)
         if not self.summarized and test is not TRUE and test is not FALSE:
             raise Restart(self.key, "summarize")
@@ -192,7 +194,7 @@ class SymbolicLoop:
         counted = False
         found = self._counted(Replacement(own, self.counter)(test))
         if found is not None and found.high < _ENDLESS:
-            # With so many iterations only, nothing may wrap around: then the count was right.
+            # The count is correct if no integer wraps around within that number of iterations.
             self.most = found.high + 1
             self._new_counter()
             self._solve(restore=False)
@@ -201,11 +203,11 @@ class SymbolicLoop:
                 counted = True
                 self.count = found
         if not counted:
-            self.leaky, self.count = True, None
+            self.has_exits, self.count = True, None
         self._restore()
 
     def _counted(self, test: Cond) -> Sum | None:
-        """How often a condition holds that holds up to some iteration, and never again."""
+        """The number of iterations in which a condition holds that becomes false once and stays false."""
         if test is FALSE:
             return ZERO
         one = self.counter.terms[0][0]
@@ -233,7 +235,7 @@ class SymbolicLoop:
         flow.set_active(flow.waiting[self.at])
 
     def carry(self, names: tuple[str, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The variables that the body changes, as an iteration finds them."""
+        """The values of the variables that the body changes, at the beginning of an iteration."""
         if not self.summarized:
             return values
         flow = self.flow
@@ -257,7 +259,7 @@ class SymbolicLoop:
         return probe.start.origin if probe.fixed else Origin("then", probe.start.origin, probe.next.origin)
 
     def carried(self, values: tuple[Any, ...]) -> None:
-        """The variables as the body left them."""
+        """Receives the values of the variables at the end of an iteration."""
         if self.summarized:
             self._ends = values
 
@@ -267,9 +269,9 @@ class SymbolicLoop:
         ):
             parts, _ = unpack(end, self.flow.tensor)
             if not probes and begin is not end and begin is not self.flow.undefined:
-                self._unrollable(f"{name} becomes something else")
+                self._unrollable(f"{name} changes its type")
             if probes and len(parts) != len(probes):
-                self._unrollable(f"{name} becomes something else")
+                self._unrollable(f"{name} changes its type")
             for probe, part in zip(probes, parts, strict=False):
                 probe.next, probe.at, probe.fixed = (
                     part,
@@ -282,7 +284,7 @@ class SymbolicLoop:
             self._restore()
 
     def _unrollable(self, why: str) -> None:
-        """Give up on one pass for all iterations."""
+        """Stop summarizing this loop: restart with the loop unrolled, or stop the analysis."""
         if self.can_unroll and self.flow.modes.get(self.key) is None:
             raise Restart(self.key, "unroll")
         raise Stopped(f"the loop in line {self.line} is not followed: {why}")
@@ -292,7 +294,7 @@ class SymbolicLoop:
         flow = self.flow
         regions, value, returned = self._saved
         if any(a is not b for a, b in zip(regions[: self.at], flow.waiting, strict=False)):
-            self.leaky = True
+            self.has_exits = True
         del flow.waiting[self.at + 1 :]
         flow.waiting[:] = regions
         flow.frame.value, flow.frame.returned = value, returned
@@ -301,7 +303,7 @@ class SymbolicLoop:
     def _enter_real(self, inside: Cond) -> None:
         flow = self.flow
         self._phase = "real"
-        if self.leaky:  # a program that is here has not left in an earlier iteration
+        if self.has_exits:  # programs in this iteration have not left in an earlier one
             stayed = unknown_condition(Reason(f"when the loop in line {self.line} ends"), flow.counters())
             inside = both(inside, any_of((less(self.counter, ONE), stayed)))
         flow.waiting[self.at] = both(flow.waiting[self.at], inside)
@@ -327,7 +329,7 @@ class SymbolicLoop:
         self.index = ZERO
 
     def _anything(self, value: Any) -> Any:
-        """Something of a value's type."""
+        """An unknown value of the same type."""
         parts, rebuild = unpack(value, self.flow.tensor)
         args = self.flow.counters(self)
         return rebuild(
@@ -355,26 +357,28 @@ class SymbolicLoop:
 
     def _behind(self, probe: Probe, count: Sum) -> Any:
         assert probe.at is not None
-        if probe.fixed or not self.leaky:
+        if probe.fixed or not self.has_exits:
             return probe.at(count)
-        if isinstance(probe.start.node, Sum) and probe.step is not None:  # so many times, or fewer
+        if (
+            isinstance(probe.start.node, Sum) and probe.step is not None
+        ):  # that is the largest number of steps
             times = unknown(0, self.most, self.reason, (*probe.formal, *self.flow.counters()))
             return probe.at(times)
         return unknown_node(probe.start.dtype, self.reason, probe.formal)
 
     def _last(self, value: Any, count: Sum) -> Any:
-        """The value that the last iteration gave to a variable that had none before."""
+        """The value after the last iteration of a variable that was unassigned before the loop."""
         parts, rebuild = unpack(value, self.flow.tensor)
-        if self.leaky or self._items is None:
+        if self.has_exits or self._items is None:
             return self._anything(value)
         final = Substitution({self.counter.terms[0][0]: subtract(count, ONE)})
         return rebuild([Symbolic(final(p.node), p.dtype, p.shape, p.origin) for p in parts])
 
     def breaks(self) -> bool:
-        """Take the active programs out of the loop. True if these are all, so that Python may break."""
+        """Remove the active programs from the loop. True if none is left, so that Python may break."""
         flow = self.flow
         if self.summarized:
-            self.leaky = True
+            self.has_exits = True
         else:
             self.broke = any_of((self.broke, flow.active))
             if flow.active is flow.waiting[self.at]:
@@ -383,7 +387,8 @@ class SymbolicLoop:
         return False
 
     def skips(self) -> bool:
-        """Take them out of this iteration. True if these are all, so that Python may continue."""
+        """Remove the active programs from this iteration. True if none is left, so that Python may
+        continue."""
         if not self.summarized and self.flow.active is self.flow.waiting[self.at]:
             return True
         self.flow.leave(self.at + 1)
@@ -398,16 +403,16 @@ class SymbolicLoop:
         flow.set_active(entered)
 
     def announce_end(self) -> None:
-        """All returned from within: no callback is called."""
+        """Does nothing: the analysis has no loop callbacks."""
 
     def finished(self) -> Any:
-        """For the loop's `else`: a test which holds for those that did not break."""
+        """For the loop's `else`: a test that is true for programs that did not break."""
         flow = self.flow
         if not flow.alive:
             return False
         if not self.summarized:
             return flow.split(opposite(self.broke))
-        if not self.leaky:
+        if not self.has_exits:
             return True
         return flow.split(
             unknown_condition(Reason(f"when the loop in line {self.line} ends"), flow.counters())
@@ -419,7 +424,8 @@ def _as_value(probe: Probe, node: Any, origin: Origin) -> Symbolic:
 
 
 def _without_wraps(a: Sum, one: Any) -> Sum:
-    """A sum whose numbers that depend on a counter do not wrap around; that is verified later."""
+    """A sum under the assumption that integers that depend on a counter do not wrap around, verified
+    later."""
     for term, by in a.terms:
         if term.op == "wrap" and one in set(atoms_of(term.args[0])):
             rest = Sum(a.const, tuple(t for t in a.terms if t[0] is not term))

@@ -12,8 +12,8 @@ from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, indices, in
 class Note(Protocol):
     """Called with each access."""
 
-    def __call__(self, kind: str, pointers: Symbolic, mask: Cond, masked: bool = False, /) -> None:
-        """A load, store, atomic or descriptor; where the mask is true; whether there is one in the source."""
+    def __call__(self, access: str, pointers: Symbolic, mask: Cond, masked: bool = False, /) -> None:
+        """Note a load, store, atomic or descriptor with its mask, and whether the source has a mask."""
 
 
 class Stopped(Exception):
@@ -26,10 +26,10 @@ class Ops:
     def __init__(self, grid: tuple[int, int, int]):
         self.grid = grid
         self.scope: Callable[[], tuple[Sum, ...]] = lambda: ()
-        """The counters of the loops around: what is not known may differ from iteration to iteration."""
-        self.note: Note = lambda kind, pointers, mask, masked=False: None
+        """The counters of enclosing loops, on which unknown values depend."""
+        self.note: Note = lambda access, pointers, mask, masked=False: None
         self.inline: Callable[..., Any] = lambda *_: None
-        """Calls a function of scalars for each element of a block; the flow's."""
+        """The flow's `inline`: calls a function of scalars for each element of a block."""
 
     def open_value(
         self,
@@ -39,11 +39,11 @@ class Ops:
         origin: Origin,
         bounds: tuple[int, int] | None = None,
     ) -> Symbolic:
-        """A value that is known only when the kernel runs. The text describes it."""
+        """An unknown value, known only when the kernel runs. `reason` describes it in messages."""
         dtype = dtype.scalar
         args = (*indices(shape), *self.scope())
         if bounds is not None and not dtype.is_floating() and not dtype.is_bool():
-            kind = integer_type(dtype)
-            if kind.low <= bounds[0] and bounds[1] <= kind.high:
+            type_ = integer_type(dtype)
+            if type_.low <= bounds[0] and bounds[1] <= type_.high:
                 return Symbolic(unknown(*bounds, Reason(text), args), dtype, shape, origin)
         return Symbolic(unknown_node(dtype, Reason(text), args), dtype, shape, origin)

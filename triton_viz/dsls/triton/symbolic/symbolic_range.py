@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 LONGEST = 1024
-"""No more iterations than this are ever unrolled."""
+"""The most iterations that are unrolled."""
 
 
 _ENDLESS = 1 << 31
@@ -38,7 +38,7 @@ Key = tuple[str, int]
 
 
 class Restart(Exception):
-    """A loop is better treated in another way: "unroll" or "summarize"."""
+    """Run the kernel again, and treat this loop in another way: "unroll" or "summarize"."""
 
     def __init__(self, key: Key, mode: str):
         super().__init__(f"the loop in line {key[1]}: {mode}")
@@ -66,7 +66,7 @@ class SymbolicRange:
         values = [flow.tensor(bound) for bound in (start, stop, step)]
         for value in values:
             if not isinstance(value, tl.tensor) or not value.dtype.is_int():
-                raise TypeError("a range counts in integers")
+                raise TypeError("the bounds of a range must be integers")
         promote = flow.semantic.integer_promote_impl
         self.dtype = promote(promote(values[0].dtype, values[1].dtype), values[2].dtype)
         self.start, self.stop, self.step = (flow.scalar(value).sum for value in values)
@@ -78,10 +78,10 @@ class SymbolicRange:
         else:
             distance, step = subtract(self.start, self.stop), negate(self.step)
         self.count = divide(maximum(ZERO, subtract(add(distance, step), ONE)), step)
-        """How many iterations there are."""
+        """The number of iterations."""
 
     def holds(self, k: Sum) -> Cond:
-        """Whether there is an iteration k."""
+        """The condition under which iteration k exists."""
         here = add(self.start, multiply(k, self.step))
         return less(here, self.stop) if self.step.low > 0 else less(self.stop, here)
 

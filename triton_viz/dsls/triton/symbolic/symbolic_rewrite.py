@@ -1,4 +1,4 @@
-"""Rewriting for symbolic program ids: loops also hand over the variables that they change.
+"""Rewriting for symbolic program ids: loops also pass the variables that they change to the flow.
 
     while c:             while __1.next():
         x = f(x)             (x,) = __1.carry(("x",), (x,))
@@ -27,7 +27,7 @@ class SymbolicRewriter(Rewriter):
     def __init__(self, code: CodeType):
         super().__init__(code)
         self._changed: list[set[str]] = []
-        """For each loop around, the names that are assigned in it."""
+        """For each enclosing loop, the names that are assigned in it."""
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """The function, rewritten."""
@@ -46,7 +46,7 @@ class SymbolicRewriter(Rewriter):
         own = bound(node.target)
         also = own if isinstance(node.target, ast.Name) and id(node) in self.seen_after else set()
         begin, loop, end, *rest = self._gathering(super()._For, node, also)
-        # What Python itself assigns when an iteration begins is not what the last one left.
+        # Python assigns the loop variable at the beginning of an iteration, so it is not carried.
         self._names = [name for name in self._names if name in also or name not in own]
         assert isinstance(loop, ast.For)
         loop.body = [*self._before(begin), *loop.body, self._behind(begin)]

@@ -35,7 +35,7 @@ class ShapeOps(Ops):
         return Symbolic(node, tl.int32, (stop - start,), Origin(f"tl.arange({start}, {stop})"))
 
     def create_splat(self, type: Any, arg: Symbolic) -> Symbolic:
-        """A block of one number."""
+        """A block that repeats one value."""
         return Symbolic(arg.node, arg.dtype.scalar, tuple(int(plain(n)) for n in type.shape), arg.origin)
 
     def create_unsplat(self, arg: Symbolic) -> Symbolic:
@@ -99,7 +99,8 @@ class ShapeOps(Ops):
 
 
 def reindexed(value: Symbolic, moved: dict[int, Sum], shape: tuple[int, ...]) -> Symbolic:
-    """A block of another shape: for some axes of the old one, which index of it an element comes from."""
+    """A block of another shape. `moved` has for axes of the old block the index that an element comes
+    from."""
     node = value.node
     if isinstance(node, Sum | Cond):
         replaced: dict[Atom, Sum] = {}

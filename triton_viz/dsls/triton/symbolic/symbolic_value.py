@@ -1,4 +1,5 @@
-"""A value of a kernel that runs with symbolic program ids: one expression that stands for each element."""
+"""A value of a kernel that runs with symbolic program ids: one expression describes all elements of a
+block."""
 
 from typing import Any
 
@@ -26,29 +27,29 @@ _ADDRESSES = IntegerType(64, True)
 
 
 class Symbolic(Handle):
-    """The value of a tensor of the language: the element at the block's indices, as an expression."""
+    """The value of a tensor of the language: its element at symbolic indices, as an expression."""
 
     __slots__ = ("node", "origin", "shape")
 
     def __init__(self, node: "Node | float | None", dtype: Any, shape: tuple[int, ...], origin: Origin):
         super().__init__(dtype)
         self.node = node
-        """A sum for integers and pointers, a condition for int1; of floats only constants are known."""
+        """A sum for integers and pointers, a condition for int1; for floats a constant, or None."""
         self.shape = shape
         self.origin = origin
 
     @property
     def sum(self) -> Sum:
-        """As an integer."""
+        """The value as an integer."""
         if isinstance(self.node, Sum):
             return self.node
         if isinstance(self.node, Cond):
             return as_number(self.node)
-        raise TypeError(f"a value of type {self.dtype} is no integer")
+        raise TypeError(f"a value of type {self.dtype} is not an integer")
 
     @property
     def condition(self) -> Cond:
-        """As a condition."""
+        """The value as a condition."""
         if isinstance(self.node, Sum | Cond):
             return as_condition(self.node)
         if isinstance(self.node, float):
@@ -62,21 +63,21 @@ class Symbolic(Handle):
 
 
 def integer_type(dtype: Any) -> IntegerType:
-    """The range of a type of integers, or of addresses."""
+    """The integer type of a dtype, or of pointers."""
     return _ADDRESSES if dtype.is_ptr() else KINDS.get(dtype, _ADDRESSES)
 
 
 def indices(shape: tuple[int, ...]) -> tuple[Sum, ...]:
-    """A block's indices, those that are not always zero."""
+    """The index variables of a block, for axes that are longer than one."""
     return tuple(index(axis, size) for axis, size in enumerate(shape) if size > 1)
 
 
 def unknown_node(dtype: Any, reason: Reason, args: tuple[Sum, ...]) -> "Node | None":
-    """The node of an element of which only the type is known."""
+    """The node of an unknown value of a type."""
     dtype = dtype.scalar
     if dtype.is_floating():
         return None
     if dtype.is_bool():
         return unknown_condition(reason, args)
-    kind = integer_type(dtype)
-    return unknown(kind.low, kind.high, reason, args)
+    type_ = integer_type(dtype)
+    return unknown(type_.low, type_.high, reason, args)
