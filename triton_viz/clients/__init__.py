@@ -1,7 +1,7 @@
-"""The clients that come with triton_viz, one folder each, which registers it (`core/client_registry.py`).
+"""The clients of triton_viz, one folder each. A folder registers its client (`core/client_registry.py`).
 
-A folder that is added here is found by itself. Its class can be imported from here, and is loaded then; the
-imports below are for type checkers.
+A new folder is found without a change here. Its class can be imported from here, which loads it on first use;
+the imports below are for type checkers.
 """
 
 import importlib

@@ -19,13 +19,13 @@ from triton_viz.core.data import Issue, Launch, Site
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _AROUND = 2
-"""How many lines of source to show before and after the one in question."""
+"""The number of source lines to show before and after the line of an issue."""
 _WARNINGS = ("benign race",)
-"""Kinds of issues that are warnings only."""
+"""The kinds of issues that are warnings, not errors."""
 
 
 def issues_of(launches: Launch | Iterable[Launch]) -> list[tuple[Launch, Issue]]:
-    """The issues of launches, each with its launch."""
+    """The issues of all launches, each with its launch."""
     given = [launches] if isinstance(launches, Launch) else launches
     return [(launch, record) for launch in given for record in launch.records if isinstance(record, Issue)]
 
@@ -36,13 +36,13 @@ def violations(launches: Launch | Iterable[Launch]) -> list[Issue]:
 
 
 def level(issue: Issue) -> str:
-    """The severity: `error`, `warning` (harmless so far) or `note` (undecided)."""
+    """The severity of an issue: `error`, `warning` (no effect on this launch) or `note` (undecided)."""
     if issue.verdict != "violation":
         return "note"
     return "warning" if issue.kind in _WARNINGS else "error"
 
 
-# --- for people ---
+# --- on the terminal ---
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
@@ -125,7 +125,7 @@ def _source(site: Site) -> Iterable[Syntax]:
     )
 
 
-# --- for programs ---
+# --- JSON and SARIF ---
 
 
 def issues_as_json(launches: Launch | Iterable[Launch]) -> str:
@@ -210,7 +210,7 @@ def _result(launch: Launch, issue: Issue, kinds: Sequence[str]) -> dict[str, Any
 
 def _location(site: Site) -> dict[str, Any]:
     path = Path(site.file)
-    try:  # relative to the current folder, as code hosts want it
+    try:  # relative to the current folder, as code hosts require
         uri = path.resolve().relative_to(Path.cwd()).as_posix()
     except ValueError:
         uri = path.as_uri() if path.is_absolute() else path.as_posix()

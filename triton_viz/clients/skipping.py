@@ -8,7 +8,7 @@ from triton_viz.errors import UnsupportedError
 
 
 def skipped_load(*args: Any, **kwargs: Any) -> Any:
-    """The result of a load that reads nothing: zeros, as the language of the launch makes them."""
+    """The result of a skipped load: zeros of the result's type, which the language makes."""
     zeros = find_dsl(running_backend()).zeros
     if zeros is None:
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""Helpers that clients share: a record of the op that runs, and a list of records by chunk."""
+"""Helpers for clients: making a record of the current op, and keeping records by chunk."""
 
 import threading
 from typing import Any, TypeVar
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Record)
 
 
 def record(kind: type[R], **fields: Any) -> R:
-    """A record of the op that is being executed, for a callback: with its programs and its line."""
+    """A record of the op that is being executed, with its programs and its line. For use in callbacks."""
     now = here()
     path = kernel_call_path(now.kernel)
     return kind(programs=now.programs, call_path=path, iterations=now.iterations, **fields)
@@ -43,16 +43,16 @@ class ChunkRecords:
         self._mine = threading.local()
 
     def begin(self, programs: Programs) -> None:
-        """These programs run next on this thread."""
+        """Begin a chunk of these programs on this thread."""
         self._mine.records = []
         self._chunks.append((programs.order.at(0), self._mine.records))
 
     def add(self, record: Op) -> None:
-        """One more record of those programs."""
+        """Add a record to the chunk of this thread."""
         self._mine.records.append(record)
 
     def discard(self) -> None:
-        """Forget the records of those programs: they run again."""
+        """Discard the records of this thread's chunk, because its programs run again."""
         self._mine.records.clear()
 
     def chunks(self) -> list[list[Op]]:

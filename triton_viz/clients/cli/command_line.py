@@ -28,8 +28,8 @@ def main_for(
 ) -> Callable[..., int]:
     """A command's `main`: parses its options, runs the program with the client, and reports.
 
-    It takes the arguments as a list, by default the process's own. `report` is called also if the program
-    fails. The exit code is the program's, or if that is 0 what `report` returns.
+    It takes a list of arguments, by default the process's. `report` is called also if the program fails. The
+    exit code is the program's, or, if that is 0, the result of `report`.
     """
 
     def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,7 +60,7 @@ def main_for(
 
 
 def _run(client: Client, command: list[str], is_module: bool) -> int:
-    """Run a program as Python would, with a client for every kernel; the result is its exit code."""
+    """Run a program like Python's command line, with a client for every kernel. Returns its exit code."""
     from triton_viz.core.trace import trace  # here: that module imports the clients
 
     program, argv, first_path = command[0], sys.argv, sys.path[0]

@@ -1,4 +1,4 @@
-"""The profiler: how much a kernel moves and computes, and what would make it faster."""
+"""The profiler: counts the memory traffic and arithmetic of a kernel, and suggests changes."""
 
 from typing import TYPE_CHECKING
 

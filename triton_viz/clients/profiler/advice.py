@@ -1,4 +1,4 @@
-"""Findings: what in a report is worth changing, and how. Each rule looks for one thing."""
+"""Findings: suggested changes to a kernel, derived from its report. Each rule detects one problem."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -9,11 +9,11 @@ from triton_viz.clients.profiler.devices import Device
 from triton_viz.clients.profiler.kernel_profile import Finding, KernelReport, SiteTraffic
 
 _SMALL_LOOP = 16
-"""A loop of at most so many iterations is worth unrolling."""
+"""The most iterations of a loop that is worth unrolling."""
 
 
 class _Launch:
-    """A report, and the kernel's names of its numbers."""
+    """A report, and the names of arguments and constants by value."""
 
     def __init__(self, report: KernelReport, kernel: Callable, arguments: dict[str, Any], device: Device):
         self.report, self.device = report, device
@@ -36,7 +36,7 @@ class _Launch:
         return next((f"{n}={v}" for n, v in self._sizes.items() if v == size), f"{size} elements")
 
     def share(self, site: SiteTraffic) -> float:
-        """The part of all traffic that is a site's."""
+        """A site's share of all traffic."""
         return site.bytes / self.bytes
 
 
@@ -86,7 +86,7 @@ def _mask(launch: _Launch) -> Iterator[Finding]:
 
 
 def _best_block(used: int, block: int) -> int:
-    """The largest power of two whose multiples hardly exceed what is used."""
+    """The largest power of two that divides the used size with little waste."""
     best, waste = block, 1.0
     size = 1 << (max(used, 1) - 1).bit_length()
     while size >= 32:

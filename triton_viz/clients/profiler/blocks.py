@@ -1,7 +1,7 @@
 """The memory cost of a block: requests, sectors and distinct elements, for many lanes at once.
 
-An access is a block of elements per lane: a first element and a step per axis, between bounds. Lanes whose
-blocks are alike (equally aligned, equally masked) cost the same, so only one of each kind is examined.
+An access is a block of elements per lane: a first element and a step per axis, between bounds. Blocks with
+equal alignment and equal masks have equal costs, so only one block of each such class is examined.
 """
 
 import math
@@ -16,41 +16,43 @@ from triton_viz.executor.affine import apart
 SECTOR = 32
 """The bytes that a GPU's memory moves at a time."""
 REQUEST = 32
-"""The elements that are asked for at a time: one for each thread of a warp."""
+"""The elements of one request: one for each thread of a warp."""
 _BATCH = 1 << 19
-"""How many elements are expanded at a time."""
+"""The most elements that are expanded at a time."""
 _EXAMINED = 64
-"""How many blocks are examined to find the contiguous axis, where it is not known."""
+"""The number of blocks that are examined to find an unknown contiguous axis."""
 MOST_ELEMENTS = 1 << 22
 """With more elements than this to compare, only some lanes are examined, and the result is an estimate."""
 
 Bounds = tuple[tuple[np.ndarray, np.ndarray] | None, ...]
-"""For each axis of a block the start and end of the touched part, of shape (I, L); None for all of it."""
+"""For each axis of a block, the start and end of the accessed part, of shape (I, L); None for the whole
+axis."""
 
 
 class Batch(msgspec.Struct, eq=False):
-    """Accesses of one site to one tensor, in I iterations by L lanes, that differ in offset and bounds."""
+    """Accesses of one site to one tensor in I iterations and L lanes, which differ in offset and bounds
+    only."""
 
     width: int
-    """The bytes of an element."""
+    """The element size in bytes."""
     unit: int
-    """The bytes from one offset to the next: an element of the tensor, unless a pointer was cast."""
+    """The bytes from one offset to the next: the element size of the tensor, unless a pointer was cast."""
     shape: tuple[int, ...]
     steps: tuple[int, ...]
-    """From an element to the next along each axis, in elements."""
+    """The step from one element to the next along each axis, in elements."""
     first: np.ndarray
-    """Each block's first element, of shape (I, L)."""
+    """The offset of each block's first element, of shape (I, L)."""
     bounds: Bounds
     active: np.ndarray
-    """Which lanes took part, of shape (I, L)."""
+    """Which lanes executed the access, of shape (I, L)."""
     offsets: np.ndarray | None = None
-    """Every element's offset, of shape (I, L, E), where they are not regularly spaced."""
+    """The offset of every element, of shape (I, L, E), if they are not evenly spaced."""
     keep: np.ndarray | None = None
-    """Which elements are touched, of shape (I, L, E), where that is no box."""
+    """The mask, of shape (I, L, E), if it is not a box."""
 
     @property
     def size(self) -> int:
-        """The elements of a block."""
+        """The number of elements of a block."""
         return math.prod(self.shape)
 
     @property
@@ -59,7 +61,7 @@ class Batch(msgspec.Struct, eq=False):
         return self.offsets is not None or self.keep is not None
 
     def touched(self) -> np.ndarray:
-        """How many elements each block touches, of shape (I, L)."""
+        """The number of elements that each block accesses, of shape (I, L)."""
         if self.keep is not None:
             counts = np.count_nonzero(self.keep, axis=2)
         else:
@@ -70,7 +72,7 @@ class Batch(msgspec.Struct, eq=False):
         return np.where(self.active, counts, 0)
 
     def distinct(self) -> np.ndarray | None:
-        """How many different elements each block touches, (I, L); None if elements have to be compared."""
+        """The distinct elements that each block accesses, (I, L); None if elements have to be compared."""
         if self.listed or not _apart(self.steps, self.shape):
             return None
         counts = self.touched()
@@ -82,7 +84,7 @@ class Batch(msgspec.Struct, eq=False):
         return counts
 
     def elements(self, rows: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The offsets of these blocks' elements, (N, E), and which of them are touched."""
+        """The offsets of these blocks' elements, of shape (N, E), and their masks."""
         if self.offsets is not None:
             offsets = self.offsets[rows, lanes].astype(np.int64)
         else:
@@ -110,7 +112,7 @@ class Batch(msgspec.Struct, eq=False):
 
 
 def block_offsets(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:
-    """How far each element of a block is from its first, in row-major order."""
+    """The distance of each element of a block from the first, in row-major order."""
     offsets = np.zeros((1,), np.int64)
     for size, step in zip(shape, steps, strict=True):
         offsets = (offsets[:, None] + np.arange(size, dtype=np.int64) * step).reshape(-1)
@@ -128,7 +130,7 @@ def _apart(steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 
 def regular_steps(batch: Batch) -> tuple[int, ...] | None:
-    """From one element to the next along each axis; None if that is not the same everywhere."""
+    """The step from one element to the next along each axis; None if it is not constant."""
     if batch.offsets is None:
         return batch.steps
     steps = [np.unique(distances) for distances in _distances(batch, batch.active)]
@@ -136,7 +138,7 @@ def regular_steps(batch: Batch) -> tuple[int, ...] | None:
 
 
 def _distances(batch: Batch, active: np.ndarray) -> Iterator[np.ndarray]:
-    """Along each axis, how far apart neighbours are that are both touched."""
+    """Along each axis, the distances of neighbouring elements that are both accessed."""
     offsets, kept = (array.reshape(-1, *batch.shape) for array in batch.elements(*np.nonzero(active)))
     for axis in range(1, offsets.ndim):
         both = kept.take(range(1, kept.shape[axis]), axis) & kept.take(range(kept.shape[axis] - 1), axis)
@@ -144,7 +146,7 @@ def _distances(batch: Batch, active: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _typical_steps(batch: Batch) -> tuple[int, ...]:
-    """How far apart neighbours mostly are along each axis."""
+    """The most frequent distance of neighbours along each axis."""
     if batch.offsets is None:
         return batch.steps
     some = np.zeros_like(batch.active)
@@ -163,7 +165,7 @@ class Cost(msgspec.Struct, frozen=True):
     requests: int = 0
     sectors: int = 0
     ideal: int = 0
-    """The sectors if what each request wants were packed."""
+    """The sectors if the elements of each request were contiguous."""
 
 
 _costs: dict[tuple[Any, ...], dict[int, tuple[int, int, int]]] = {}
@@ -173,8 +175,8 @@ _MOST_COSTS = 1 << 16
 def cost_of(batch: Batch, alignment: int) -> Cost:
     """The memory cost of all blocks of a batch. `alignment` is the byte address of offset 0.
 
-    Elements are taken by threads as Triton's compiler would hand them out: neighbours in memory go to
-    neighbouring threads, whichever axis of the block they are along.
+    Elements are assigned to threads as Triton's compiler does: neighbours in memory go to neighbouring
+    threads, along whichever axis of the block they are.
     """
     if batch.listed:
         return _cost_of_listed(batch, alignment)
@@ -187,31 +189,33 @@ def cost_of(batch: Batch, alignment: int) -> Cost:
     if codes.size == 0:
         return Cost()
     if (codes == codes[0]).all():
-        kinds, counts = codes[:1], np.array([codes.size])
+        classes, counts = codes[:1], np.array([codes.size])
     else:
-        kinds, counts = np.unique(codes, return_counts=True)
+        classes, counts = np.unique(codes, return_counts=True)
     bounded = tuple(pair is not None for pair in batch.bounds)
     if len(_costs) > 64:
         _costs.clear()
     known = _costs.setdefault((batch.shape, batch.steps, batch.unit, batch.width, bounded), {})
-    missing = np.array([kind for kind in kinds.tolist() if kind not in known], np.int64)
+    missing = np.array([code for code in classes.tolist() if code not in known], np.int64)
     if missing.size:
         if len(known) > _MOST_COSTS:
             known.clear()
-            missing = kinds
-        for kind, cost in zip(missing.tolist(), _cost_of_kinds(missing, batch, bounded), strict=True):
-            known[kind] = cost
-    table = np.array([known[kind] for kind in kinds.tolist()])
+            missing = classes
+        for code, cost in zip(missing.tolist(), _cost_of_classes(missing, batch, bounded), strict=True):
+            known[code] = cost
+    table = np.array([known[code] for code in classes.tolist()])
     return Cost(*(counts @ table).tolist())
 
 
-def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -> list[tuple[int, int, int]]:
+def _cost_of_classes(
+    classes: np.ndarray, batch: Batch, bounded: tuple[bool, ...]
+) -> list[tuple[int, int, int]]:
     at = _thread_order(batch.shape, batch.steps)
     positions = block_offsets(batch.shape, batch.steps)[at] * batch.unit
     result: list[tuple[int, int, int]] = []
     some = max(1, _BATCH // max(batch.size, 1))
-    for begin in range(0, len(kinds), some):
-        rest = kinds[begin : begin + some]
+    for begin in range(0, len(classes), some):
+        rest = classes[begin : begin + some]
         kept = np.ones((len(rest), batch.size), bool)
         for axis in reversed(range(len(batch.shape))):
             if bounded[axis]:
@@ -220,13 +224,13 @@ def _cost_of_kinds(kinds: np.ndarray, batch: Batch, bounded: tuple[bool, ...]) -
                 rest, start = np.divmod(rest, radix)
                 index = _index_along(batch.shape, axis)[at]
                 kept &= (index >= start[:, None]) & (index < end[:, None])
-        # Negative steps would lead below 0, where `>>` still rounds down.
+        # Negative steps may lead to negative addresses, for which `>>` rounds down, too.
         result += _requests(rest[:, None] + positions, kept, batch.width)
     return result
 
 
 def _thread_order(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:
-    """The elements of a block in an order in which neighbours in memory come after each other."""
+    """A permutation of a block's elements in which neighbours in memory are adjacent."""
     order = sorted(range(len(shape)), key=lambda axis: -abs(steps[axis]) if steps[axis] else -math.inf)
     return np.arange(math.prod(shape)).reshape(shape).transpose(order).reshape(-1)
 
@@ -269,16 +273,16 @@ def _requests(addresses: np.ndarray, kept: np.ndarray, width: int) -> list[tuple
 
 
 def _changes(ordered: np.ndarray, valid: np.ndarray) -> np.ndarray:
-    """How many different valid numbers each row has; rows are sorted, what is not valid comes last."""
+    """The number of distinct valid values in each row; rows are sorted, with invalid values last."""
     fresh = valid[..., 1:] & (ordered[..., 1:] != ordered[..., :-1])
     return fresh.sum(axis=-1) + valid[..., 0]
 
 
-# --- what a program touches more than once ---
+# --- distinct elements of a program ---
 
 
 def distinct_per_lane(batches: Sequence[Batch], lanes: int) -> tuple[np.ndarray, bool]:
-    """How many different elements each lane touches in all batches together, and whether that is exact."""
+    """The distinct elements that each lane accesses in all batches together, and whether that is exact."""
     batches = _without_copies(batches)
     if len(batches) == 1:
         counts = _of_one_batch(batches[0])
@@ -311,7 +315,7 @@ def _same(a: Batch, b: Batch) -> bool:
 
 
 def _of_one_batch(batch: Batch) -> np.ndarray | None:
-    """Each lane's distinct elements, if iterations are evenly apart, or all at one offset."""
+    """Each lane's distinct elements, if the offsets of iterations are evenly spaced or equal."""
     counts = batch.distinct()
     if counts is None:
         return None
@@ -328,7 +332,7 @@ def _of_one_batch(batch: Batch) -> np.ndarray | None:
 
 
 def _separate(batches: list[Batch]) -> bool:
-    """Whether no lane of one batch reaches into what the same lane of another reaches."""
+    """Whether the address ranges of different batches are disjoint in each lane."""
     if any(batch.offsets is not None for batch in batches):
         return False
     spans = []
@@ -342,7 +346,7 @@ def _separate(batches: list[Batch]) -> bool:
 
 
 def _compared(batches: list[Batch], lanes: int) -> tuple[np.ndarray, bool]:
-    """By comparing all elements. Of lanes whose blocks are equal but for an offset, one is examined."""
+    """Each lane's distinct elements, by comparing all. Of lanes that differ by an offset, one is examined."""
     origin = np.min([batch.first.min(axis=0) for batch in batches], axis=0)
     random = np.random.default_rng(0)
     codes = np.zeros(lanes, np.uint64)

@@ -28,16 +28,16 @@ _REGISTERS = ("n_regs", "registers", "num_registers")
 
 _NO_INSTRUCTION = (".", "$", "{", "}")
 _END_OF_CODE = (".section", ".end_amdhsa_kernel", ".amdgpu_metadata", ".cfi_endproc")
-"""Directives after which no instruction belongs to the line before."""
+"""Directives after which instructions do not belong to the previous line."""
 
 SourceLine = tuple[str, int]
 
 
 def compiled_of(compiled: Any, target: str, file: str) -> Compiled | None:
-    """The numbers and lines of a kernel that a file defines, compiled; None if there are none.
+    """The metadata and lines of a compiled kernel; None without a compiled kernel.
 
-    `compiled` may be the error of a compiler that was asked for `target`. Triton's cache gives the same
-    kernel in another folder the lines of that folder's file.
+    `compiled` may be the error of the compiler for `target`. A kernel from Triton's cache may name the file
+    of another folder.
     """
     if isinstance(compiled, Exception):
         return Compiled(
@@ -86,7 +86,7 @@ def _number(owners: tuple[Any, ...], names: tuple[str, ...]) -> int | None:
 
 
 def _instructions(text: str) -> tuple[dict[SourceLine, list[str]], dict[SourceLine, list[int]]]:
-    """For each line of source its instructions, and how wide its accesses to global memory are."""
+    """For each line of source: its instructions, and the widths of its accesses to global memory."""
     files = {}
     for line in text.splitlines():
         if named := _FILE.match(line):
@@ -102,9 +102,9 @@ def _instructions(text: str) -> tuple[dict[SourceLine, list[str]], dict[SourceLi
             inline = "begin" in line
             continue
         if at := _LOC.match(raw):
-            # The assembler counts lines of inline assembly as if they were lines of the kernel.
+            # The assembler reports lines of inline assembly as lines of the kernel.
             if not inline:
-                number = int(at[2])  # 0: what the compiler added, which is of no line
+                number = int(at[2])  # 0: instructions that the compiler added
                 source_line = (files.get(at[1], at[1]), number) if number else None
             continue
         if line.startswith(_END_OF_CODE):
@@ -118,7 +118,7 @@ def _instructions(text: str) -> tuple[dict[SourceLine, list[str]], dict[SourceLi
 
 
 def _width(instruction: str) -> int:
-    """The bytes that an access to global memory moves for one thread; 0 if it is none."""
+    """The bytes that an access to global memory moves for one thread; 0 for other instructions."""
     if copied := _ASYNC.search(instruction):
         return int(copied[1], 16 if "0x" in instruction else 10)
     if amd := _AMD.search(instruction):
@@ -134,7 +134,7 @@ def _width(instruction: str) -> int:
 
 
 def _ttgir(text: str) -> dict[SourceLine, list[str]]:
-    """For each line of source the ops of Triton's GPU dialect."""
+    """For each line of source: the ops of Triton's GPU dialect."""
     aliases = {found[1]: found[2] for line in text.splitlines() if (found := _LOC_ALIAS.match(line))}
 
     def source_line(alias: str, depth: int = 0) -> SourceLine | None:

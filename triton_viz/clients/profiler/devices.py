@@ -1,6 +1,6 @@
-"""Devices, and how fast each could run a kernel at best.
+"""Devices and their rooflines: lower bounds of a kernel's run time.
 
-Peaks are the makers' published ones, without sparsity.
+Peak rates are those that vendors publish, without sparsity.
 """
 
 import dataclasses
@@ -17,18 +17,19 @@ class Device:
 
     name: str
     bandwidth: float
-    """Bytes per second from its memory."""
+    """Memory bandwidth in bytes per second."""
     cache: int
-    """Bytes of its last cache."""
+    """The size of the last-level cache in bytes."""
     processors: int
-    """How many programs can at least run at once: multiprocessors or compute units."""
+    """The number of multiprocessors or compute units: at least this many programs run at once."""
     vector: dict[str, float]
     """Operations per second by precision, for arithmetic on elements."""
     dot: dict[str, float]
-    """The same for products of tiles. Triton multiplies fp32 as tf32 by default."""
+    """Operations per second by precision, for products of tiles. Triton multiplies fp32 as tf32 by
+    default."""
 
     def peak(self, unit: str, precision: str) -> float:
-        """The operations per second of a unit; of the next wider precision if it has none of its own."""
+        """The operations per second of a unit at a precision, or at the next wider one it supports."""
         peaks = self.dot if unit == "dot" else self.vector
         for name in (precision, *_WIDER.get(precision, ()), "fp32"):
             if name in peaks:
@@ -47,7 +48,7 @@ def _device(
     vector: dict[str, float],
     dot: dict[str, float],
 ) -> Device:
-    """With bandwidth and peaks in tera and the cache in MiB, as data sheets have them."""
+    """A device from its data sheet: bandwidth and peaks in tera (10**12) per second, cache in MiB."""
     scaled = [{key: value * _TERA for key, value in peaks.items()} for peaks in (vector, dot)]
     return Device(name, bandwidth * _TERA, int(cache * 2**20), processors, *scaled)
 
@@ -83,7 +84,7 @@ DEVICES: dict[str, Device] = {
             vector={"fp64": 1.43, "fp32": 91.6, "fp16": 91.6},
             dot={"fp64": 1.43, "fp32": 183, "fp16": 362, "fp8": 733, "int8": 733},
         ),
-        # One core each, with its share of the memory: a program of NKI's has one core.
+        # One core each, with its share of the bandwidth: an NKI program runs on one core.
         _device(
             *("Trainium1", 0.41, 24, 1),
             vector={"fp32": 0.3},
@@ -111,16 +112,16 @@ def find_device(device: str | Device) -> Device:
 
 
 def roofline(device: Device, work: tuple[Work, ...], least: int, programs: int, most: int) -> Roofline:
-    """The limits of a kernel that moves at least and at most so many bytes.
+    """The roofline of a kernel that moves between `least` and `most` bytes.
 
-    `programs` is what it moves if nothing that one program loaded is still there for the next.
+    `programs` are the bytes that it moves if programs share nothing through the cache.
     """
     flops = sum(line.flops for line in work)
     memory = least if least <= device.cache else programs
     computing = sum(line.flops / device.peak(line.unit, line.precision) for line in work)
     loading = memory / device.bandwidth
     seconds = max(computing, loading)
-    # The peak of this mix of units and precisions.
+    # the peak rate for this mix of units and precisions
     peak = flops / computing if computing else device.peak("vector", "fp32")
     return Roofline(
         device=device.name,

@@ -1,4 +1,4 @@
-"""Footprints: which elements of a tensor were touched by any program, as one byte each."""
+"""Footprints: the elements of a tensor that any program accessed, as one byte each."""
 
 import math
 
@@ -7,13 +7,13 @@ import numpy as np
 from triton_viz.clients.profiler.blocks import Batch
 from triton_viz.core.records.tensor_info import TensorInfo
 
-_MOST_KINDS = 64
-"""With more differently masked blocks than this, elements are marked one by one."""
+_MOST_CLASSES = 64
+"""With more different masks than this, elements are marked one by one."""
 _BATCH = 1 << 20
 
 
 class Footprint:
-    """The elements of one tensor that were touched. Its memory is a byte for each element of the storage."""
+    """The accessed elements of one tensor: a byte for each element of the storage."""
 
     def __init__(self, tensor: TensorInfo):
         start, end = tensor.storage
@@ -22,11 +22,11 @@ class Footprint:
 
     @staticmethod
     def bytes_for(tensor: TensorInfo) -> int:
-        """How much memory it takes."""
+        """The size of a footprint in bytes."""
         return (tensor.storage[1] - tensor.storage[0]) // tensor.itemsize
 
     def count(self) -> int:
-        """How many elements were touched."""
+        """The number of accessed elements."""
         return int(np.count_nonzero(self._seen))
 
     def union(self, other: "Footprint") -> "Footprint":
@@ -36,7 +36,7 @@ class Footprint:
         return result
 
     def add(self, batch: Batch) -> None:
-        """Mark what a batch touches."""
+        """Mark the elements that a batch accesses."""
         if batch.listed:
             self._mark_listed(batch)
             return
@@ -52,22 +52,22 @@ class Footprint:
         for axis, pair in bounded:
             radix = batch.shape[axis] + 1
             code = (code * radix + pair[0][active]) * radix + np.maximum(pair[1][active], 0)
-        kinds = code[:1] if (code == code[0]).all() else np.unique(code)
-        if len(kinds) > _MOST_KINDS:
+        classes = code[:1] if (code == code[0]).all() else np.unique(code)
+        if len(classes) > _MOST_CLASSES:
             self._mark_listed(batch)
             return
-        for kind in kinds.tolist():
-            shape, shift, rest = list(batch.shape), 0, kind
+        for one in classes.tolist():
+            shape, shift, rest = list(batch.shape), 0, one
             for axis, _ in reversed(bounded):
                 rest, end = divmod(rest, batch.shape[axis] + 1)
                 rest, start = divmod(rest, batch.shape[axis] + 1)
                 shape[axis] = max(0, end - start)
                 shift += start * batch.steps[axis]
             if math.prod(shape):
-                self._mark(first[code == kind] + shift, tuple(shape), batch.steps)
+                self._mark(first[code == one] + shift, tuple(shape), batch.steps)
 
     def _mark(self, first: np.ndarray, shape: tuple[int, ...], steps: tuple[int, ...]) -> None:
-        """Blocks that begin at these elements."""
+        """Mark blocks that begin at these elements."""
         axes = [(n, s) for n, s in zip(shape, steps, strict=True) if s and n > 1]
         sizes, strides = tuple(n for n, _ in axes), tuple(s for _, s in axes)
         distance = np.diff(first)

@@ -1,6 +1,7 @@
 """The profiler's report: plain data, in a launch's records and as JSON.
 
-Bytes are of all programs of the grid. *Distinct* bytes count an element once however often it is touched.
+Bytes are summed over all programs of the grid. *Distinct* bytes count each element once, even if it is
+accessed several times.
 """
 
 import msgspec
@@ -18,21 +19,22 @@ class SiteTraffic(msgspec.Struct, frozen=True, kw_only=True):
     tensor: str
     dtype: str
     block: tuple[int, ...]
-    """The shape of what one program accesses at a time."""
+    """The shape of the block that one program accesses at a time."""
     steps: tuple[int, ...] | None
-    """From one element of the block to the next along each axis, in elements; None if that varies."""
+    """The step from one element of the block to the next along each axis, in elements; None if it varies."""
     elements: int
-    """Those that were touched."""
+    """The number of accessed elements."""
     masked_off: int
     bytes: int
     error: float
-    """By how much `bytes` may be off, relative to it, in 95 of 100 samples; 0 if all programs ran."""
+    """The relative error of `bytes` at 95 % confidence; 0 if all programs ran."""
     mask_waste: float
-    """The share of all elements that was masked off."""
+    """The share of the blocks' elements that was masked off."""
     most_used: tuple[int, ...]
     """Along each axis, the most elements that any program used."""
     requests: int
-    """Accesses of 32 elements, one for each thread of a warp, that touched anything."""
+    """Accesses of 32 elements, one for each thread of a warp, with at least one element that is not
+    masked."""
     sectors: int
     """The sectors of 32 bytes that these requests needed."""
     sectors_per_request: float
@@ -42,11 +44,11 @@ class SiteTraffic(msgspec.Struct, frozen=True, kw_only=True):
     distinct_in_programs: int
     """The distinct bytes of each program, summed."""
     repeats_in_program: float
-    """How often a program touches an element, on average: 1 is best."""
+    """How often a program accesses an element, on average: 1 is best."""
     repeats_across: float
-    """How many programs touch an element, on average."""
+    """The number of programs that access an element, on average."""
     exact: bool
-    """Whether all of these were counted. If not, the distinct bytes are an estimate."""
+    """Whether the distinct bytes were counted. If not, they are an estimate."""
 
 
 class TensorTraffic(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,14 +60,14 @@ class TensorTraffic(msgspec.Struct, frozen=True, kw_only=True):
     loaded: int
     stored: int
     atomics: int
-    """Bytes, like the two before."""
+    """In bytes, like `loaded` and `stored`."""
     distinct_loaded: int
     distinct_stored: int
-    """By stores and atomics."""
+    """Distinct bytes that stores and atomics wrote."""
     repeats_in_program: float
-    """How often a program loads an element, on average, from wherever it does."""
+    """How often a program loads an element, on average over all lines."""
     repeats_across: float
-    """How many programs load an element, on average."""
+    """The number of programs that load an element, on average."""
     exact: bool
 
 
@@ -74,7 +76,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
     site: tuple[Site, ...]
     unit: str
-    """dot for products of tiles, which have units of their own on a GPU, or vector."""
+    """dot for products of tiles, which run on matrix units of a GPU, or vector."""
     precision: str
     flops: int
 
@@ -91,11 +93,11 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     """Iterations each time a program enters it, of the program with the fewest."""
     trips_most: float
     trips_total: int
-    """Of all programs together."""
+    """The iterations of all programs together."""
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """How evenly something is spread over the programs."""
+    """How evenly bytes or flops are distributed over the programs."""
 
     of: str
     """bytes or flops."""
@@ -104,7 +106,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
     most: int
     mean: float
     imbalance: float
-    """The most over the mean: 1 is best."""
+    """The maximum divided by the mean: 1 is best."""
     heaviest: tuple[Program, ...]
     """The programs with the most, at most three."""
     lightest: Program
@@ -116,13 +118,13 @@ class Contention(msgspec.Struct, frozen=True, kw_only=True):
     tensor: str
     updates: int
     elements: int
-    """The different elements that were updated."""
+    """The number of distinct elements that were updated."""
     hottest: tuple[int, ...] | int
-    """The element that was updated most: its index, or its distance from the first if it has none."""
+    """The element with the most updates: its index, or its distance from the first if it has no index."""
     hits: int
-    """How often."""
+    """The number of updates of that element."""
     mean: float
-    """How often an element was updated, on average."""
+    """The number of updates per element, on average."""
 
 
 class Roofline(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,20 +133,20 @@ class Roofline(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     flops: int
     least_bytes: int
-    """If every element came from memory once, and stayed in a cache."""
+    """The bytes if every element is transferred once, and then stays in a cache."""
     most_bytes: int
-    """If every sector that a request needs came from memory each time."""
+    """The bytes if every sector of every request is transferred."""
     memory_bytes: int
-    """What is likely to come from memory: the least if that fits the device's cache, else what programs
-    need each for itself."""
+    """The likely bytes: `least` if they fit the device's cache, otherwise each program's distinct bytes,
+    summed."""
     intensity: float
-    """Flops for each of these bytes."""
+    """Flops per byte."""
     ridge: float
-    """The intensity from which on the device computes for longer than it loads."""
+    """The intensity above which the kernel is compute-bound."""
     bound: str
     """memory or compute."""
     seconds: float
-    """No run is faster than this."""
+    """A lower bound of the run time."""
     attainable: float
     """Flops per second at that time."""
 
@@ -171,7 +173,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     """Why the kernel does not compile for the target; empty if it does."""
     registers: int | None
-    """For each thread; None if the compiler does not say."""
+    """Registers of each thread; None if the compiler does not report them."""
     spills: int | None
     """Bytes for each thread that did not fit into registers."""
     shared: int | None
@@ -181,7 +183,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to change."""
+    """A suggested change."""
 
     kind: str
     """mask, coalescing, alignment, reread, sharing, overwrite, loop, balance, contention, grid, registers,
@@ -191,7 +193,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     change: str
     """The suggested change."""
     cost: float
-    """A guess at the share of the kernel's time that is at stake, to sort by."""
+    """An estimate of the share of the kernel's time that the change saves, for sorting."""
     file: str = ""
     line: int = 0
     tensor: str = ""
@@ -206,9 +208,9 @@ class KernelReport(msgspec.Struct, frozen=True, kw_only=True):
     grid: Program
     programs: int
     ran: int
-    """How many of them ran; fewer if they were sampled."""
+    """The number of programs that ran; fewer than `programs` if they were sampled."""
     skipped: tuple[str, ...]
-    """loads or stores, if these were counted but not executed: what depends on loaded values is invalid."""
+    """loads or stores, if these were counted but not executed: results that depend on loads are invalid."""
     loaded: int
     stored: int
     loaded_error: float
@@ -228,7 +230,7 @@ class KernelReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All launches that a profiler saw, oldest first."""
+    """All profiled launches, oldest first."""
 
     launches: tuple[KernelReport, ...]
 
@@ -255,6 +257,6 @@ class KernelProfile(Record, frozen=True, tag=True, kw_only=True):
 
 
 class Advice(Record, frozen=True, tag=True, kw_only=True):
-    """Something that would make the kernel faster."""
+    """A change that would make the kernel faster."""
 
     finding: Finding

@@ -33,7 +33,7 @@ def print_report(report: Report, console: Console | None = None) -> None:
 
 
 def amount(number: float, unit: str) -> str:
-    """A large number, short: 1.5 MB."""
+    """Format a large number with a unit prefix: 1.5 MB."""
     power = 0
     while abs(number) >= 1000 and power < len(_UNITS) - 1:
         number, power = number / 1000, power + 1
@@ -41,7 +41,7 @@ def amount(number: float, unit: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time, short."""
+    """Format a time: 1.5 ms."""
     for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
         if seconds * factor >= 1:
             return f"{seconds * factor:.3g} {unit}"

@@ -1,6 +1,6 @@
-"""The profiler: how much a kernel moves and computes, and what would make it faster.
+"""The profiler: counts the bytes, memory sectors and operations that a kernel needs on a GPU.
 
-It runs on a CPU and measures no time. It counts what the kernel asks of a GPU: bytes, sectors, operations.
+The kernel runs on the CPU. No time is measured.
 """
 
 import inspect
@@ -35,19 +35,20 @@ from triton_viz.dsls.base import Accessed
 
 _COUNTED = frozenset((*work.FLOATS, *work.INTEGERS))
 _MOST_STAGED = 1 << 25
-"""The bytes that the accesses of a chunk may take before they are committed."""
+"""The most bytes of staged accesses of a chunk, before they are committed."""
 
 
 class Profiler(Client):
-    """Counts what a kernel asks of a GPU.
+    """Counts the bytes, memory sectors and operations that a kernel needs on a GPU.
 
-    Everything is exact unless a number says otherwise. With `sample` (a share such as 0.1, or a number of
-    programs) only some programs run, which depend on `seed` only, and results are scaled to the whole grid;
-    tensors then hold only what these wrote. `skip_loads` and `skip_stores` count accesses without executing
-    them: loaded values are zeros, so addresses and loops must not depend on them.
+    Counts are exact, except those with an error or an `exact` field. With `sample` (a share such as 0.1, or a
+    number of programs), a random subset of the programs runs, which depends on `seed` only. Results are
+    scaled to the whole grid, and tensors hold the stores of these programs only. `skip_loads` and
+    `skip_stores` count accesses without executing them: loaded values are zeros, so addresses and loops must
+    not depend on them.
 
     `device` is the device of the roofline. With `target`, such as "cuda:90" or "hip:gfx942", the report has
-    the compiled code for that target. With `show`, each launch is printed when it is over.
+    the compiled code for that target. With `show`, each launch is printed at its end.
     """
 
     NAME: ClassVar[str] = "profiler"
@@ -89,15 +90,15 @@ class Profiler(Client):
         self._totals = LaunchTotals((0, 0, 0))
         self._local = threading.local()
         self._open: list[Chunk] = []
-        """The chunk that each thread runs now, or ran last."""
+        """The current or last chunk of each thread."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
-        """Remember sizes and constants, to name them in advice."""
+        """Note the names of sizes and constants for advice."""
         self._arguments[name] = arg
         self._tensors += [TensorInfo.of(path, tensor) for path, tensor in tensors_in(name, arg)]
 
     def grid_callback(self, grid: Program) -> None:
-        """Prepare for as many programs."""
+        """Allocate totals for the grid."""
         half = None
         chosen = self.choose_programs(grid)
         if chosen is not None:
@@ -105,7 +106,7 @@ class Profiler(Client):
         self._totals = LaunchTotals(grid, half)
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:
-        """The sample, if there is to be one."""
+        """The sample of programs; None for all."""
         if self._sample is None or not math.prod(grid):
             return None
         return sampling.choose(self._sample, self._seed, math.prod(grid))
@@ -118,7 +119,7 @@ class Profiler(Client):
             self._open.append(chunk)
 
     def discard_callback(self) -> None:
-        """Forget programs that will run again."""
+        """Discard the counts of programs that will run again."""
         chunk, self._local.chunk = self._local.chunk, None
         with self._lock:
             self._open.remove(chunk)
@@ -131,7 +132,7 @@ class Profiler(Client):
             self._open.clear()
 
     def finalize(self) -> list[Record]:
-        """The records of this launch: one for each line and tensor, one for each advice, and one of all."""
+        """The records of this launch: one for each line and tensor, one for each advice, and the profile."""
         if self._records is None:
             self._records = self._finish()
         return self._records
@@ -175,11 +176,11 @@ class Profiler(Client):
     # --- the compiler ---
 
     def pre_warmup_callback(self, jit_fn: Callable) -> bool:
-        """Whether the kernel is to be compiled."""
+        """Whether to compile the kernel."""
         return self.target is not None
 
     def warmup_target(self) -> str:
-        """The target that this profiler was made for."""
+        """The profiler's `target`."""
         return super().warmup_target() if self.target is None else self.target
 
     def post_warmup_callback(self, jit_fn: Callable, compiled: Any) -> None:
@@ -206,7 +207,7 @@ class Profiler(Client):
     # --- ops ---
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Count accesses and arithmetic after they happened."""
+        """Count accesses and arithmetic after each op."""
         if op_type is Load:
             overrider = skipped_load if self._skip_loads else None
             return OpCallbacks(after_callback=self._access("load"), op_overrider=overrider)
@@ -270,7 +271,7 @@ class Profiler(Client):
         chunk: Chunk = self._local.chunk
         inner, chunk.combining = chunk.combining, None
         pairs, rounds = work.combinations(input, axis)
-        each = len(combine.split(", "))  # a scan of NKI's may combine by several functions: "multiply, add"
+        each = len(combine.split(", "))  # an NKI scan may combine by several functions: "multiply, add"
         # A reduction of several values at once, and a scan in Triton, has several results.
         first = result[0] if isinstance(result, tuple | list) else result
         precision, floating = work.element_type(first.dtype)

@@ -1,4 +1,4 @@
-"""`triton-profiler script.py`: run a program, and report what each of its kernels asks of a GPU."""
+"""`triton-profiler script.py`: run a program, and report the memory traffic and arithmetic of its kernels."""
 
 import argparse
 from pathlib import Path
@@ -15,14 +15,16 @@ def _sample(text: str) -> float | int:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(device.name for device in DEVICES.values())
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report to a file")
-    parser.add_argument("--device", default="H100", help=f"what the roofline is of: {names}")
-    parser.add_argument("--target", help="also compile for this, such as cuda:90 or hip:gfx942")
+    parser.add_argument("--device", default="H100", help=f"the device of the roofline: {names}")
+    parser.add_argument("--target", help="also compile for this target, such as cuda:90 or hip:gfx942")
     parser.add_argument(
         "--sample",
         type=_sample,
-        help="run only a share of the programs (0.1) or so many (64), and scale; results are incomplete",
+        help="run only a share (0.1) or a number (64) of the programs, and scale counts; tensors are incomplete",
     )
-    parser.add_argument("--seed", type=int, default=0, help="which programs a sample takes")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the random choice of programs for --sample"
+    )
 
 
 def _client(options: argparse.Namespace) -> Profiler:
@@ -40,7 +42,7 @@ main = main_for(
     _client,
     _report,
     name="triton-profiler",
-    description="Run a program, and report what each Triton kernel it launches asks of a GPU.",
+    description="Run a program, and report the memory traffic and arithmetic of each Triton kernel.",
     add_options=_add_options,
 )
 

@@ -1,4 +1,4 @@
-"""From a launch's totals to its report."""
+"""Computes a launch's report from its totals."""
 
 import ast
 import functools
@@ -30,7 +30,7 @@ from triton_viz.core.records.tensor_info import TensorInfo
 
 
 class Launched(msgspec.Struct):
-    """Facts of a launch that its totals do not have."""
+    """The inputs of a report besides the totals."""
 
     kernel: Callable
     file: str
@@ -42,7 +42,7 @@ class Launched(msgspec.Struct):
 
 
 def report_of(totals: LaunchTotals, launched: Launched, device: Device) -> KernelReport:
-    """The report of a launch that is over."""
+    """The report of a launch that has ended."""
     ran = int(np.count_nonzero(totals.ran))
     scale = totals.programs / ran if ran else 0.0
     totals.assign_masked_off()
@@ -138,7 +138,8 @@ def _site(site: SiteTotals, scale: float, ran: int, programs: int) -> SiteTraffi
 
 
 def _unit(site: SiteTotals) -> int:
-    """The bytes of the units that are counted: an element of the tensor, or more if a pointer was cast."""
+    """The size of the counted units in bytes: that of the tensor's elements, or larger if a pointer was
+    cast."""
     return max(site.width, site.tensor.itemsize)
 
 
@@ -147,7 +148,7 @@ def _ratio(a: float, b: float) -> float:
 
 
 def _distinct(sites: list[SiteTotals], scale: float, ran: int, programs: int) -> tuple[int, bool]:
-    """The distinct bytes that these sites of one tensor touch, and whether that is exact."""
+    """The distinct bytes that these sites access in one tensor, and whether that is exact."""
     sites = [site for site in sites if site.elements]
     if not sites:
         return 0, True
@@ -164,7 +165,7 @@ def _distinct(sites: list[SiteTotals], scale: float, ran: int, programs: int) ->
     if ran < programs and halves:
         half = functools.reduce(Footprint.union, halves).count()
         return round(min(moved, sampling.extrapolated(whole, half, ran, programs, most) * unit)), False
-    # Without halves the others were not left out on purpose: the launch has failed.
+    # Without halves there is no sample: the other programs did not run because the launch failed.
     return min(round(moved), whole * unit), exact and ran == programs
 
 
@@ -220,7 +221,7 @@ def _loop(position: tuple[str, int], loop: LoopTotals, scale: float) -> Loop:
 
 
 def _is_static(file: str, line: int) -> bool:
-    """Whether the `for` in this line is over `static_range`, or over what is no range at all."""
+    """Whether the `for` in this line is over `static_range`, or not over a range."""
     for node in _fors(file):
         if node.lineno == line:
             called = ast.unparse(node.iter.func) if isinstance(node.iter, ast.Call) else ""

@@ -1,4 +1,4 @@
-"""Sampling: some programs stand for all. The choice depends on a seed only, so results can be repeated."""
+"""Sampling: estimating totals from a random subset of the programs, which depends on a seed only."""
 
 import math
 
@@ -8,7 +8,7 @@ from triton_viz.errors import UnsupportedError
 
 
 def sample_size(sample: float | int, programs: int) -> int:
-    """How many programs to run: a share below 1, or a number of them."""
+    """The number of programs to run, from a share below 1 or a number of programs."""
     if isinstance(sample, bool) or not sample > 0 or (sample > 1 and int(sample) != sample):
         raise UnsupportedError(
             f"a sample is a share of the programs such as 0.1, or a number of them such as 64, not {sample!r}"
@@ -26,7 +26,7 @@ def choose(sample: float | int, seed: int, programs: int) -> np.ndarray | None:
 
 
 def every_second(chosen: np.ndarray, seed: int, programs: int) -> np.ndarray:
-    """Half of a sample at random, as booleans by linear program id: two sizes show how a sum grows."""
+    """A random half of a sample, as booleans by linear program id: two sizes show how a count grows."""
     result = np.zeros(programs, bool)
     half = np.random.default_rng(seed + 1).choice(chosen, (len(chosen) + 1) // 2, replace=False)
     result[half] = True
@@ -34,9 +34,9 @@ def every_second(chosen: np.ndarray, seed: int, programs: int) -> np.ndarray:
 
 
 def error_of(total: float, squares: float, ran: int, programs: int) -> float:
-    """By how much a scaled sum may be off, relative to it, in 95 of 100 samples.
+    """The relative error of a scaled sum at 95 % confidence.
 
-    `total` and `squares` are the sums over the programs that ran of a number and of its square.
+    `total` and `squares` are the sums of a quantity and of its square over the programs that ran.
     """
     if ran >= programs or ran == 0 or total == 0:
         return 0.0
@@ -48,10 +48,10 @@ def error_of(total: float, squares: float, ran: int, programs: int) -> float:
 
 
 def extrapolated(whole: float, half: float, ran: int, programs: int, most: float) -> float:
-    """How many distinct elements all programs touch, if a sample touches `whole` and half of it `half`.
+    """An estimate of the distinct elements of all programs: a sample accesses `whole`, half of it `half`.
 
-    The number of elements that all programs share is constant, that of others is proportional to the number
-    of programs. In between, the growth from the half to the whole is continued.
+    The number of elements that all programs share is constant, that of unshared elements is proportional to
+    the number of programs. In between, the growth from the half to the whole sample is extrapolated.
     """
     if ran >= programs or whole == 0:
         return whole

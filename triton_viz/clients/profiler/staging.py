@@ -1,7 +1,7 @@
-"""Data collected while a chunk runs, and the batches that its accesses become afterwards.
+"""Data that is collected while a chunk runs, and its conversion to batches of accesses afterwards.
 
-Collecting has to be quick, because it happens at every op. Costlier work waits until the chunk has run, when
-all iterations of a loop can be examined together.
+Collecting has to be fast, because it happens at every op. The costs are computed after the chunk has run,
+when all iterations of a loop can be examined together.
 """
 
 import math
@@ -20,11 +20,11 @@ from triton_viz.executor.affine import Box
 
 Path = tuple[Site, ...]
 AccessKey = tuple[Path, str]
-"""Which line, and whether it is a load, a store or an atomic."""
+"""A site: the call path, and load, store or atomic."""
 
 
 class PerLane:
-    """A number for each lane, most of the time the same for all."""
+    """A number for each lane, stored once while all lanes agree."""
 
     __slots__ = ("all", "some")
 
@@ -33,7 +33,7 @@ class PerLane:
         self.some: np.ndarray | None = None
 
     def add(self, amount: int, active: np.ndarray | None, lanes: int) -> None:
-        """Add an amount in the active lanes."""
+        """Add a number to the active lanes."""
         if active is None:
             self.all += amount
             return
@@ -42,7 +42,7 @@ class PerLane:
         self.some[active] += amount
 
     def numbers(self, lanes: int) -> np.ndarray:
-        """One for each lane."""
+        """The number of each lane, as an array."""
         return np.full(lanes, self.all, np.int64) + (0 if self.some is None else self.some)
 
 
@@ -58,7 +58,7 @@ class LoopTrips:
 
 
 class Chunk:
-    """All that the programs of a chunk did, so far."""
+    """The accesses, operations and loops of a chunk so far."""
 
     def __init__(self, programs: Programs):
         self.programs = programs
@@ -71,22 +71,23 @@ class Chunk:
         self.loops: dict[tuple[str, int], LoopTrips] = {}
         self.inside: list[LoopTrips] = []
         self.combining: dict[str, int] | None = None
-        """While a function combines elements: the operations of its calls, by precision."""
+        """While a combining function runs: the operations of its calls, by precision."""
         self.complete = True
-        """Whether its accesses are all still here, so that those of one program can be compared."""
+        """Whether none of its accesses were committed yet, so that all accesses of a program can be
+        compared."""
 
 
 class Part(msgspec.Struct, eq=False):
-    """A batch, and the tensor that it is of; none if nothing was touched."""
+    """A batch and its tensor; no tensor if no element was accessed."""
 
     tensor: TensorInfo | None
     batch: Batch
     possible: int
-    """The elements of all blocks together, touched or masked off."""
+    """The elements of all blocks together, including those masked off."""
 
 
 def parts_of(staged: list[tuple[Accessed, np.ndarray | None]], lanes: int) -> list[Part]:
-    """The accesses of one site in a chunk as batches: as few as there are forms."""
+    """The accesses of one site in a chunk, as one batch for each form of access."""
     groups: dict[Any, list[Part]] = {}
     for accessed, active in staged:
         for part in _split(accessed, active, lanes):
@@ -98,7 +99,7 @@ def parts_of(staged: list[tuple[Accessed, np.ndarray | None]], lanes: int) -> li
 
 
 def _split(accessed: Accessed, active: np.ndarray | None, lanes: int) -> list[Part]:
-    """One access, as a part for each tensor that it touches."""
+    """One access, as a part for each tensor that it accesses."""
     positions, shape = accessed.elements, accessed.pointers.shape
     ran = np.ones(lanes, bool) if active is None else active
     size = math.prod(shape)
@@ -147,7 +148,7 @@ def _split(accessed: Accessed, active: np.ndarray | None, lanes: int) -> list[Pa
 
 
 def _mask(accessed: Accessed, lanes: int, ran: np.ndarray) -> tuple[Any, np.ndarray | None, np.ndarray]:
-    """A mask as bounds or as booleans, and the lanes that touch anything."""
+    """A mask as bounds or as booleans, and the lanes with any true element."""
     shape, mask = accessed.pointers.shape, accessed.mask
     none = (None,) * len(shape)
     if mask is None:
@@ -178,7 +179,7 @@ def _whole(pair: tuple[np.ndarray, ...], size: int, takes: np.ndarray) -> bool:
 
 
 def _stacked(parts: list[Part]) -> Part:
-    """Parts of one form as one, an iteration each."""
+    """Parts of equal form stacked as iterations of one batch."""
     if len(parts) == 1:
         return parts[0]
     one = parts[0].batch

@@ -1,4 +1,4 @@
-"""The totals of a launch, to which each chunk adds once it has run."""
+"""The totals of a launch, to which each chunk is added after it has run."""
 
 import collections
 import math
@@ -14,7 +14,7 @@ from triton_viz.core.data import Program
 from triton_viz.core.records.tensor_info import TensorInfo
 
 MOST_FOOTPRINT = 1 << 28
-"""The bytes that footprints of a launch may take. Beyond, distinct elements are estimated."""
+"""The most bytes of a launch's footprints. Beyond that, distinct elements are estimated."""
 
 
 class SiteTotals:
@@ -36,12 +36,12 @@ class SiteTotals:
         self.exact = True
         self.footprint: Footprint | None = None
         self.half: Footprint | None = None
-        """The footprint of every second program of a sample, to see how it grows."""
+        """The footprint of half of a sample, to extrapolate its growth."""
         self.hits: list[tuple[np.ndarray, np.ndarray]] = []
-        """Of atomics: elements, and how often each was updated."""
+        """For atomics: elements, and the number of updates of each."""
 
     def add(self, part: Part, alignment: int) -> np.ndarray:
-        """Count a batch; the result is how many elements each lane touched."""
+        """Count a batch. Returns the number of elements that each lane accessed."""
         batch = part.batch
         self.width, self.block = batch.width, batch.shape
         steps = regular_steps(batch)
@@ -69,7 +69,7 @@ class SiteTotals:
 
 
 def merged_hits(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Elements and how often each was hit, of several lists of these."""
+    """Merge lists of elements and their numbers of updates."""
     elements, of = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
     counts = np.zeros(len(elements), np.int64)
     np.add.at(counts, of, np.concatenate([part[1] for part in parts]))
@@ -97,23 +97,24 @@ class LaunchTotals:
         self.grid = grid
         self.programs = math.prod(grid)
         self.half = half
-        """By linear program id: every second program of a sample; None if all programs run."""
+        """By linear program id, whether a program is in a random half of the sample; None without a
+        sample."""
         self.ran = np.zeros(self.programs, bool)
         self.loaded, self.stored, self.flops = (np.zeros(self.programs, np.int64) for _ in range(3))
-        """For each program, by its linear id."""
+        """Bytes or flops of each program, by its linear id."""
         self.integers = 0
         self.sites: dict[tuple[AccessKey, str], SiteTotals] = {}
         self.of_instruction: dict[tuple[AccessKey, Instruction], SiteTotals] = {}
         self.of_nothing: dict[tuple[AccessKey, Instruction], int] = collections.defaultdict(int)
-        """Elements of blocks that were masked off as a whole, whose tensor is not known."""
+        """Elements of completely masked-off blocks, whose tensor is not known, by site."""
         self.loads_in_programs: dict[str, tuple[float, bool]] = {}
-        """For each tensor the distinct elements that each program loads, summed, and if that is exact."""
+        """For each tensor: the sum over programs of distinct loaded elements, and whether it is exact."""
         self.work: dict[tuple[Path, str, str], int] = {}
         self.loops: dict[tuple[str, int], LoopTotals] = {}
         self._room = MOST_FOOTPRINT
 
     def commit(self, chunk: Chunk, finished: bool = True) -> None:
-        """Add what a chunk did; of one that has not finished, only its accesses."""
+        """Add a chunk; if it has not finished, only its accesses."""
         lanes = chunk.lanes
         order = chunk.programs.order
         at: Any = order.all()
@@ -178,7 +179,7 @@ class LaunchTotals:
         chunk.accesses, chunk.bytes_staged = {}, 0
 
     def assign_masked_off(self) -> None:
-        """Count blocks that were masked off as a whole to the tensor that their instruction touches else."""
+        """Assign completely masked-off blocks to the tensor that the same instruction accesses elsewhere."""
         for where, possible in self.of_nothing.items():
             if where in self.of_instruction:
                 self.of_instruction[where].possible += possible
@@ -205,7 +206,7 @@ class LoopTotals:
         self.trips = 0
 
     def add(self, entries: np.ndarray, trips: np.ndarray) -> None:
-        """Count the programs of a chunk that came to it."""
+        """Add the programs of a chunk that entered the loop."""
         came = entries > 0
         if came.any():
             each = trips[came] / entries[came]

@@ -1,10 +1,10 @@
-"""How much arithmetic an op is.
+"""The number of arithmetic operations of an op.
 
-Counted are: an addition, product, quotient, remainder, minimum, maximum or change of sign, one each; a fused
-multiply-add and a clamp, two; a function such as exp or sqrt, one, though a GPU takes longer for it. A
-product of tiles is 2 * M * N * K, a reduction one for each pair that it combines (or what its own function
-does), a scan likewise. Not counted: comparisons, selections, casts, and what only moves elements. Every
-element of a block counts, also where its mask is false: the GPU computes it all the same.
+An addition, product, quotient, remainder, minimum, maximum or negation counts as one operation, a fused
+multiply-add or a clamp as two, and a function such as exp or sqrt as one, although it takes a GPU longer. A
+product of tiles counts 2 * M * N * K operations. A reduction or scan counts one for each combined pair, or
+the operations of its combining function. Comparisons, selections, casts and data movement are not counted.
+Masked elements are counted, because a GPU computes them, too.
 """
 
 import math
@@ -20,7 +20,7 @@ _FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt"
 _OTHER_FUNCTIONS = ("power", "tan", "tanh", "arctan", "sigmoid", "softplus", "mish", "erf_dx") + (
     *("silu", "silu_dx", "gelu", "gelu_dx", "gelu_apprx_tanh", "gelu_apprx_sigmoid", "gelu_apprx_sigmoid_dx"),
 )
-"""Those that Triton has no op for, but another backend has."""
+"""Operations that are an op in another backend, but not in Triton."""
 FLOATS = dict.fromkeys((*_ONE, *_EXTREMES, *_FUNCTIONS, *_OTHER_FUNCTIONS), 1) | {"fma": 2, "clampf": 2}
 """The floating-point operations of each op on an element."""
 
@@ -35,7 +35,7 @@ _NARROW = {"fp8": ("fp8", "e4m3", "e5m2"), "fp4": ("fp4", "e2m1")}
 
 
 def precision(dtype: Any) -> str:
-    """A type by the name under which devices have a peak for it: fp64, fp32, fp16, bf16, fp8, fp4, int8."""
+    """The precision of a type, as in the peaks of devices: fp64, fp32, fp16, bf16, fp8, fp4 or int8."""
     name = str(dtype)
     for short, parts in _NARROW.items():
         if any(part in name for part in parts):
@@ -44,7 +44,7 @@ def precision(dtype: Any) -> str:
 
 
 def element_type(dtype: Any) -> tuple[str, bool]:
-    """A value's type: its precision, and whether it is floating. It may be a language's or NumPy's."""
+    """The precision of a value's type (Triton's or NumPy's), and whether it is floating point."""
     if isinstance(dtype, np.dtype):
         floating = dtype.kind == "f"
         return precision(f"fp{8 * dtype.itemsize}" if floating else dtype.name), floating
@@ -58,7 +58,8 @@ def product(left: tuple[int, ...], right: tuple[int, ...], dtype: str) -> int:
 
 
 def combinations(shape: tuple[int, ...], axis: int | None) -> tuple[int, int]:
-    """How many pairs a reduction or scan combines in a block, and in how many rounds that is done here."""
+    """The pairs that a reduction or scan combines in a block, and the calls of the function that it takes
+    here."""
     length = math.prod(shape) if axis is None else shape[axis]
     if length < 2:
         return 0, 1

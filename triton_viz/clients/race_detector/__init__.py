@@ -1,4 +1,4 @@
-"""The race detector: two programs touch one element, one of them writes, and nothing orders them."""
+"""The race detector: finds unordered accesses of two programs to one element, of which one writes."""
 
 from typing import TYPE_CHECKING
 

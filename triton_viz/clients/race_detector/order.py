@@ -1,16 +1,17 @@
 """The happens-before order between programs, as observed in the launch.
 
-Programs of one launch are ordered only by their own synchronization: an atomic that releases an element and a
-later one that acquires it order everything that the first program did before the release ahead of everything
-that the second does after the acquire. Spin locks, tickets and flags all work like this.
+Programs of one launch are ordered only by their own synchronization: an atomic that releases an element, and
+a later atomic of another program that acquires it. Everything that the first program did before the release
+happens before everything that the second does after the acquire. Spin locks, ticket locks and flags all work
+like this.
 
 Assumptions:
-- An atomic acquires only if its result is used: a program that ignores it cannot have waited. It releases
-  in any case. `sem="relaxed"` does neither, `"acquire"` and `"release"` one of both.
+- An atomic acquires only if its result is used: a program that ignores the result cannot have waited. It
+  always releases. `sem="relaxed"` does neither, `"acquire"` and `"release"` one of the two.
 - Volatile and atomic loads acquire; atomic stores release, and so do plain stores to an element that some
   program reads by a volatile load.
-- The order is the one that was observed. A program that reads an atomic's result counts as synchronized by
-  it, even if it does not act on it: a race can be missed, but ordered accesses are never reported.
+- The order is the observed one. A program that reads an atomic's result counts as synchronized, even if its
+  behaviour does not depend on the result: a race can be missed, but ordered accesses are never reported.
 """
 
 import ast
@@ -25,8 +26,8 @@ from triton_viz.core.data import Site
 
 _MOST_SOURCES = 512
 _MOST_CLOCKS = 1 << 23
-"""The most entries of vector clocks to keep. Beyond, only some programs are compared: a race that many
-programs have is still found."""
+"""The most entries of vector clocks. Beyond that, only a sample of programs is compared, which still finds a
+race of many programs."""
 
 
 class Order:
@@ -39,7 +40,8 @@ class Order:
         polled = [touch.flat()[0] for touch in touches if touch.kind is TouchKind.WAIT]
         flags = np.unique(np.concatenate(polled)) if polled else np.zeros(0, np.int64)
         self._steps: list[tuple[int, int, int, bool, bool]] = []
-        """In order: time, program, address, whether it acquires, whether it releases."""
+        """Synchronization events by time: time, program, address, whether it acquires, whether it
+        releases."""
         for touch in touches:
             if touch.acquires or touch.releases:
                 self._add(touch, watched, touch.acquires, touch.releases)
@@ -56,9 +58,9 @@ class Order:
     def unordered(
         self, program: np.ndarray, time: np.ndarray, later: np.ndarray, later_time: np.ndarray
     ) -> np.ndarray:
-        """Of pairs of events in the order in which they happened: which could have happened otherwise.
+        """Which pairs of events (in the observed order) are not ordered by synchronization.
 
-        Pairs that are not examined, because there are too many, are not among them.
+        If there are too many pairs, those that are not examined count as ordered.
         """
         sources = np.unique(program)
         most = max(1, min(_MOST_SOURCES, _MOST_CLOCKS // (self._acquires + 1)))
@@ -77,7 +79,7 @@ class Order:
         return result
 
     def _clocks(self, sources: np.ndarray, wanted: set[int]) -> dict[int, tuple[list[int], list[np.ndarray]]]:
-        """For each wanted program: the times of its acquires, and its vector clock after each."""
+        """For each of these programs: the times of its acquires, and its vector clock after each."""
         column = {program: n for n, program in enumerate(sources.tolist())}
         nothing = np.zeros(len(sources), np.int64)
         known: dict[int, np.ndarray] = {}
@@ -102,7 +104,7 @@ class Order:
 
 @functools.cache
 def result_is_dropped(site: Site) -> bool:
-    """Whether a call on a line is a statement of its own, so that its result is not used."""
+    """Whether a call on a line is an expression statement, so that its result is not used."""
     statement = _statement(site.file, site.line)
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
 
@@ -120,5 +122,5 @@ def _statement(file: str, line: int) -> ast.stmt | None:
 def _parsed(file: str) -> ast.AST:
     try:
         return ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:  # no file of Python: then every result counts as used
+    except SyntaxError:  # not a Python file: every result counts as used
         return ast.Module([], [])

@@ -22,19 +22,20 @@ from triton_viz.dsls.base import Accessed
 from triton_viz.executor.affine import Box
 
 KEPT = 64 << 20
-"""How many bytes of touches are kept before they are folded into shadows."""
+"""The most bytes of touches before they are merged into shadows."""
 KEPT_WITH_ORDER = 1 << 30
-"""The same where programs may wait for each other: shadows have no times."""
+"""The same limit for launches whose programs may wait for each other: shadows have no times."""
 
 
 class RaceDetector(Client):
-    """Finds elements that two programs touch, one of them writing, not both atomically, in no order.
+    """Finds elements that two programs access without an order, at least one writing, and not both
+    atomically.
 
-    Exact on the addresses that the launch touched: they are kept in compact form while the kernel runs. When
-    it has ended, storages that no program writes to are left out, as are those where programs obviously use
-    disjoint parts, and the others are compared element by element. Elements are bytes of storages, so views
-    and arguments that share memory are one. Memory: 64 MiB of touches, and for each site that touches such a
-    storage 8 bytes per element of it (and the value, if it stores).
+    The result is exact for the addresses of the launch, which are kept in compact form while the kernel runs.
+    At the end, storages without writes and those with disjoint parts for each program are skipped; the others
+    are compared element by element. Elements are bytes of storages, so that views and arguments that share
+    memory are compared. Memory: 64 MiB of touches, and for each site that accesses such a storage 8 bytes per
+    element (and the value, if it stores).
     """
 
     NAME: ClassVar[str] = "race_detector"
@@ -51,7 +52,7 @@ class RaceDetector(Client):
         self._issues = None
         self._grid: Program = (0, 0, 0)
         self._staged: dict[int, list[tuple[Touch, list[TensorInfo]]]] = {}
-        """For each thread, what the programs that it runs now have touched: they may have to run again."""
+        """For each thread, the touches of its current programs, which may have to run again."""
         self._time = 0
         self._storages: dict[tuple[int, int], _Storage] = {}
         self._tensors: list[TensorInfo] = []
@@ -59,22 +60,22 @@ class RaceDetector(Client):
         self._waits = False
 
     def post_run_callback(self, fn: Callable) -> None:
-        """Nothing to clean up."""
+        """Does nothing."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
-        """Nothing: accesses name their tensors."""
+        """Does nothing: accesses name their tensors."""
 
     def grid_callback(self, grid: Program) -> None:
-        """Remember how many programs there are."""
+        """Note the number of programs."""
         self._grid = grid
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
-        """Commit what this thread's last programs touched."""
+        """Commit the touches of this thread's last programs."""
         with self._lock:
             self._commit(threading.get_ident())
 
     def discard_callback(self) -> None:
-        """Discard what programs touched that will run again."""
+        """Discard the touches of programs that will run again."""
         with self._lock:
             self._staged.pop(threading.get_ident(), None)
 
@@ -85,7 +86,7 @@ class RaceDetector(Client):
         return OpCallbacks()
 
     def register_for_loop_callback(self) -> ForLoopCallbacks:
-        """All iterations of a loop are one site."""
+        """No callbacks: all iterations of a loop are one site."""
         return ForLoopCallbacks()
 
     def finalize(self) -> list[Issue]:
@@ -134,7 +135,7 @@ class RaceDetector(Client):
             self._staged.setdefault(threading.get_ident(), []).append((touch, accessed.tensors))
 
     def _commit(self, thread: int) -> None:
-        """Add what a thread's programs touched."""
+        """Add the touches of a thread's programs."""
         for touch, tensors in self._staged.pop(thread, ()):
             if len(tensors) > len(self._tensors):
                 self._tensors = tensors
@@ -161,7 +162,7 @@ class RaceDetector(Client):
 
 
 class _Storage:
-    """One storage: what touched it, as touches or as shadows."""
+    """The accesses to one storage, as touches or as shadows."""
 
     def __init__(self, start: int, end: int):
         self._start, self._size = start, end - start
@@ -175,7 +176,7 @@ class _Storage:
         self.touches.append(touch)
 
     def fold(self) -> None:
-        """Turn touches into shadows, to free their memory."""
+        """Merge touches into shadows, to free their memory."""
         self._take(self.touches)
         self.touches = []
         self._folded = True
@@ -208,7 +209,7 @@ class _Storage:
 
 
 def _by_storage(touch: Touch, tensors: list[TensorInfo]) -> Iterator[tuple[tuple[int, int], Touch]]:
-    """The storages that a touch reaches, each with the part of it that is there."""
+    """The storages that a touch accesses, each with the touch's part in it."""
     extent = touch.extent
     if extent is None:
         return
@@ -226,7 +227,7 @@ def _by_storage(touch: Touch, tensors: list[TensorInfo]) -> Iterator[tuple[tuple
 
 @functools.lru_cache(maxsize=8)
 def _spans(storages: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Storages in order, those that overlap as one."""
+    """The address ranges of storages in order, overlapping ones merged."""
     spans: list[tuple[int, int]] = []
     for start, end in storages:
         if spans and start < spans[-1][1]:

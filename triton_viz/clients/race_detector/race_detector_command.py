@@ -6,7 +6,7 @@ from triton_viz.clients.race_detector.race_detector import RaceDetector
 main = issues_main(
     lambda options: RaceDetector(),
     name="triton-race-detector",
-    description="Run a program, and look for elements that two programs of a kernel touch in no order.",
+    description="Run a program, and find elements that two programs of a kernel access without an order.",
 )
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From races to issues: in the names and indices of the kernel's source."""
+"""Converts races to issues, with the names and indices of the kernel's source."""
 
 import math
 
@@ -63,7 +63,7 @@ def _issue(race: Race, known: Tensors, grid: Program) -> Issue:
 
 
 def _store_first(race: Race) -> tuple[tuple[Shadow, int], tuple[Shadow, int]]:
-    """Both sides: a plain store before anything else, then by line."""
+    """Both sides of a race: plain stores first, then by line."""
     sides = [(race.one, race.programs[0]), (race.other, race.programs[1])]
     rank = {TouchKind.WRITE: 0, TouchKind.SIGNAL: 1, TouchKind.UPDATE: 2}
     sides.sort(key=lambda side: (rank.get(side[0].kind, 3), [site.line for site in side[0].path]))
@@ -75,13 +75,13 @@ def _store_first(race: Race) -> tuple[tuple[Shadow, int], tuple[Shadow, int]]:
 def _element(
     known: Tensors, address: int, width: int
 ) -> tuple[str, tuple[int, ...] | None, int | None, list[str]]:
-    """The tensor that an address is in, its element there, and what other tensors call it."""
+    """The tensor of an address, the element's offset in it, and the element's names in other tensors."""
     owner = known.owner(address, address + 1)
     if owner < 0:
         return "", None, None, []
     views = [tensor for tensor in known.tensors if elements_of(tensor)[0] <= address < elements_of(tensor)[1]]
     views = [tensor for tensor in views if _index(tensor, address)[1] is not None]
-    # Of several, one whose elements are as wide as the access; else the one that begins last.
+    # Of several tensors, prefer one whose element size is the access's width, then the one that begins last.
     views.sort(key=lambda tensor: (tensor.itemsize == width, tensor is known.tensors[owner]))
     tensor = views.pop() if views else known.tensors[owner]
     offset, index = _index(tensor, address)
@@ -115,5 +115,5 @@ def _suggestion(one: Shadow, other: Shadow, benign: bool) -> str:
             "to wait for another program, take a lock or a flag with tl.atomic_cas around both"
         )
     if TouchKind.WRITE in kinds:
-        return "touch it atomically in both lines (tl.atomic_xchg stores), or in a launch of its own before"
+        return "access it atomically in both lines (tl.atomic_xchg stores), or in a launch of its own before"
     return "read it atomically too (tl.atomic_add of 0), or in a launch of its own after this one"

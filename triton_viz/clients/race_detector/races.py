@@ -1,4 +1,4 @@
-"""From shadows and touches of one storage to races: pairs of sites, with two programs and an element."""
+"""Finds races in the shadows or touches of one storage: pairs of sites, with two programs and an element."""
 
 import dataclasses
 import itertools
@@ -11,21 +11,22 @@ from triton_viz.clients.race_detector.shadow import Shadow, in_conflict, same_va
 from triton_viz.clients.race_detector.touches import Touch, conflict
 
 _NEIGHBOURS = 8
-"""With how many of the events that follow on the same element each is compared, besides the next store."""
+"""The number of following events on the same element that each event is compared with, besides the next
+store."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Race:
-    """Two sites, a program at each, and an element that both touched."""
+    """Two sites, a program at each, and an element that both accessed."""
 
     one: Shadow
     other: Shadow
     programs: tuple[int, int]
     address: int
     elements: int
-    """How many elements these two sites share so; 0 if they were not counted."""
+    """The number of elements with this race; 0 if they were not counted."""
     benign: bool
-    """Whether all stored the same value."""
+    """Whether all programs stored the same value."""
     decided: bool = True
 
 
@@ -49,7 +50,7 @@ def races_without_order(shadows: list[Shadow], start: int, decided: bool = True)
 
 
 def _observed(shadows: list[Shadow]) -> np.ndarray:
-    """Which elements are read while other programs store: results may depend on the order."""
+    """Which elements were read while other programs stored to them: results may depend on the order."""
     found = np.zeros(len(shadows[0].first), bool)
     for one, other in itertools.combinations(shadows, 2):
         shared = in_conflict(one, other)
@@ -61,8 +62,8 @@ def _observed(shadows: list[Shadow]) -> np.ndarray:
 def races_in_order(shadows: list[Shadow], touches: list[Touch], order: Order, start: int) -> list[Race]:
     """The races of a launch whose programs may wait for each other: accesses that no synchronization orders.
 
-    Events on one element are compared along time: each with the next few, the last store before it and the
-    next one after it. If these are in order then all are.
+    Events on one element are compared by time: each with the next few, the last store before it and the next
+    store after it. If these pairs are ordered, all pairs are.
     """
     events = _Events(shadows, touches, start)
     first, second = events.pairs()
@@ -86,7 +87,7 @@ def races_in_order(shadows: list[Shadow], touches: list[Touch], order: Order, st
 
 
 class _Events:
-    """Accesses to the elements in question, sorted by element and then by time."""
+    """Accesses to possibly racing elements, sorted by element and then by time."""
 
     def __init__(self, shadows: list[Shadow], touches: list[Touch], start: int):
         granule, size = shadows[0].granule, len(shadows[0].first)
@@ -120,13 +121,13 @@ class _Events:
         self._writes = np.array([shadow.kind.writes and not shadow.kind.atomic for shadow in shadows])
 
     def same(self, first: Any, second: Any) -> Any:
-        """Whether two events stored what all others from their sites stored there, too."""
+        """Whether all stores of the two events' sites to the element stored the same value."""
         return self._stable[first] & self._stable[second] & (self._value[first] == self._value[second])
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of events to compare, the earlier first; of pairs that differ in the element only, one.
+        """Pairs of events to compare, the earlier first. Pairs that differ in the element only occur once.
 
-        Pairs that stored one value, and pairs that stored two, are not alike.
+        Pairs with equal stored values are distinguished from pairs with different ones.
         """
         n = len(self.element)
         if n == 0:

@@ -1,8 +1,8 @@
-"""Shadows: for each element of a storage, which programs touched it from one line of source.
+"""Shadows: for each element of a storage, which programs accessed it from one line of source.
 
-The first and the last program by linear id are enough: if any two programs touched an element, these two did,
-and if two sites' first and last are all one program, no other touched it. So a shadow is 8 bytes
-for each element, exact, and the order in which touches come does not matter.
+The first and the last program by linear id suffice: if different programs accessed an element, these two
+differ, and if the first and last programs of two sites are all the same, no other program accessed it. So a
+shadow has 8 bytes for each element, is exact, and does not depend on the order of touches.
 """
 
 import math
@@ -21,21 +21,21 @@ class Shadow:
 
     def __init__(self, kind: TouchKind, path: tuple[Site, ...], width: int, size: int, granule: int):
         self.kind, self.path, self.width = kind, path, width
-        """Of one access, in bytes."""
+        """The width of an access in bytes."""
         self.granule = granule
         self.first = np.full(size, _NO_PROGRAM)
         self.last = np.full(size, -1, np.int32)
         self.value = np.zeros(size, f"u{granule}") if kind in (TouchKind.WRITE, TouchKind.SIGNAL) else None
-        """The last stored value, to find out whether all stored the same."""
+        """The last stored value, to detect whether all stored values are equal."""
         self.differs = None if self.value is None else np.zeros(size, bool)
 
     @property
     def touched(self) -> np.ndarray:
-        """Which elements were touched at all."""
+        """Which elements were accessed."""
         return self.last >= 0
 
     def refine(self, granule: int) -> None:
-        """Make elements smaller, because a program touches parts of them."""
+        """Use smaller elements, because a program accesses parts of them."""
         parts = self.granule // granule
         self.granule = granule
         self.first, self.last = np.repeat(self.first, parts), np.repeat(self.last, parts)
@@ -43,12 +43,12 @@ class Shadow:
             self.value, self.differs = self.value.view(f"u{granule}"), np.repeat(self.differs, parts)
 
     def add(self, touch: Touch, start: int) -> None:
-        """Add a touch of the storage that begins at an address."""
+        """Add a touch of the storage that begins at `start`."""
         if not self._add_blocks(touch, start):
             self._add_elements(touch, start)
 
     def _add_blocks(self, touch: Touch, start: int) -> bool:
-        """Add blocks that are evenly spaced and disjoint as one strided array; whether these are."""
+        """Add evenly spaced, disjoint blocks as one strided array. False if the blocks are not such."""
         form = touch.form
         if form is None or touch.mask is not None or touch.programs.active is not None:
             return False
@@ -93,23 +93,23 @@ class Shadow:
             new = self._parts(values).reshape(-1)
             seen = self.last[index] >= 0
             old = self.value[index]
-            # Of several stores to one element the last stays; all others are compared with that.
+            # The last of several stores to one element is kept, and the others are compared with it.
             self.value[index] = new
             kept = self.value[index]
             self.differs[index[(kept != new) | (seen & (old != new))]] = True
-        # Of equal indices the last assignment counts: backwards for the first program.
+        # For equal indices NumPy keeps the last assignment, so reverse the order to keep the first program.
         back, their = index[::-1], programs[::-1]
         self.first[back] = np.minimum(self.first[back], their)
         self.last[index] = np.maximum(self.last[index], programs)
 
     def _parts(self, values: np.ndarray) -> np.ndarray:
-        """Values as bits, each in as many parts as it has granules."""
+        """The bits of values, split into granules."""
         bits = np.ascontiguousarray(values)[..., None]
         return bits.view(f"u{self.granule}")
 
 
 def in_conflict(one: Shadow, other: Shadow) -> np.ndarray | None:
-    """Which elements different programs touched from two sites, or from one; None if they may."""
+    """Which elements different programs accessed from two sites (or one); None if that is no conflict."""
     if not conflict(one.kind, other.kind):
         return None
     if one is other:
@@ -119,14 +119,14 @@ def in_conflict(one: Shadow, other: Shadow) -> np.ndarray | None:
 
 
 def same_values(one: Shadow, other: Shadow) -> np.ndarray | None:
-    """Which elements got only one value from two sites that store; None if one of them does not store."""
+    """Which elements received one value only from two storing sites; None if a site does not store."""
     if one.value is None or other.value is None or one.differs is None or other.differs is None:
         return None
     return ~one.differs & ~other.differs & (one.value == other.value)
 
 
 def two_programs(one: Shadow, other: Shadow, at: int) -> tuple[int, int]:
-    """Two different programs that touched an element, the first from one site, the second from the other."""
+    """Two different programs that accessed an element, the first from one site, the second from the other."""
     for mine in (int(one.first[at]), int(one.last[at])):
         for theirs in (int(other.first[at]), int(other.last[at])):
             if mine != theirs:
@@ -135,10 +135,10 @@ def two_programs(one: Shadow, other: Shadow, at: int) -> tuple[int, int]:
 
 
 def are_disjoint(touches: list[Touch], programs: int) -> bool:
-    """Whether no two programs touch one element of a storage, decided without comparing elements.
+    """Whether no two programs access the same element of a storage, decided without comparing elements.
 
-    True if each program has an interval of memory of its own, or if all do the same one op once and their
-    blocks are a lattice: as in a tiled matrix product.
+    True if the programs' address ranges are disjoint, or if all programs execute the same access once and the
+    blocks form a lattice, as in a tiled matrix product.
     """
     return _own_intervals(touches, programs) or _lattice(touches)
 

@@ -1,4 +1,4 @@
-"""A touch: one op at one line of source that touched memory, of all programs that ran it together."""
+"""A touch: one access at one line of source, of all programs that ran it together."""
 
 import dataclasses
 import enum
@@ -15,30 +15,30 @@ from triton_viz.executor.value import Value
 
 
 class TouchKind(enum.Enum):
-    """How memory is touched."""
+    """How a touch accesses memory."""
 
     READ = "reads"
     WRITE = "writes"
     UPDATE = "updates atomically"
     WAIT = "reads atomically"
-    """A volatile or atomic load, by which a program may wait for another."""
+    """A volatile or atomic load, by which a program may wait for another program."""
     SIGNAL = "writes atomically"
 
     @property
     def atomic(self) -> bool:
-        """Whether it is one step for all other programs."""
+        """Whether the access is atomic."""
         return self in (TouchKind.UPDATE, TouchKind.WAIT, TouchKind.SIGNAL)
 
     @property
     def writes(self) -> bool:
-        """Whether memory may be different afterwards."""
+        """Whether the access may change memory."""
         return self in (TouchKind.WRITE, TouchKind.UPDATE, TouchKind.SIGNAL)
 
 
 def conflict(one: TouchKind, other: TouchKind) -> bool:
-    """Whether two programs may not do this to one element unless something orders them.
+    """Whether unordered accesses of these kinds to one element are a race.
 
-    A plain store to what others read by volatile loads sets a flag, and is not a conflict.
+    A plain store to an element that other programs read by volatile loads sets a flag, and is not a race.
     """
     if not (one.writes or other.writes) or (one.atomic and other.atomic):
         return False
@@ -64,7 +64,7 @@ class Touch:
 
     @property
     def lanes(self) -> int:
-        """How many programs the columns are of."""
+        """The number of programs in the columns."""
         return self.programs.lanes
 
     @cached_property
@@ -74,12 +74,12 @@ class Touch:
 
     @property
     def form(self) -> Affine | None:
-        """The addresses, in their compact form."""
+        """The addresses, in compact form."""
         return self.pointers.numbers
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that it holds."""
+        """The memory that the touch uses, in bytes."""
         arrays: list[np.ndarray] = [] if self.values is None else [self.values]
         arrays.append(self.pointers.data if self.form is None else self.form.base)
         if isinstance(self.mask, Box):
@@ -90,7 +90,7 @@ class Touch:
 
     @cached_property
     def spans(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each lane the lowest address, the end of the highest, and whether it touches any."""
+        """For each lane: the lowest address, the end of the highest, and whether it accesses any."""
         form = self.form
         if form is not None:
             low, high, used = reach(form, self.mask, self.width)
@@ -111,12 +111,12 @@ class Touch:
 
     @cached_property
     def extent(self) -> tuple[int, int] | None:
-        """From which address to which it reaches; None if nothing was touched."""
+        """The lowest address and the end of the highest; None if no element was accessed."""
         low, high, used = self.spans
         return (int(low[used].min()), int(high[used].max())) if used.any() else None
 
     def alignment(self, start: int) -> int:
-        """The largest power of two, up to its width, that divides all its distances from an address."""
+        """The largest power of two, up to its width, that divides all distances from `start`."""
         form = self.form
         if form is not None:
             bits = int(np.bitwise_or.reduce(form.base - start))
@@ -128,7 +128,7 @@ class Touch:
         return bits & -bits
 
     def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """The address of every element that is touched, its program, and what was stored there."""
+        """For every accessed element: the address, the program, and the stored value."""
         whole = (self.lanes, *self.pointers.shape)
         ones = (-1, *(1,) * len(self.pointers.shape))
         mask = self.mask.data() if isinstance(self.mask, Box) else self.mask

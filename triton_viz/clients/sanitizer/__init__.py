@@ -1,4 +1,4 @@
-"""The sanitizer: proves or checks that every access of a kernel is in bounds."""
+"""The sanitizer: proves, or checks while the kernel runs, that every access is in bounds."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Exact checks of an access: which of its elements it must not touch, for all programs at once."""
+"""Exact checks of an access, for all programs at once: which of its elements violate a rule."""
 
 import dataclasses
 from functools import cached_property
@@ -16,12 +16,12 @@ _NULL = 4096
 """No memory is mapped below this address."""
 _FAR = 2**62
 _NEAR = 1 << 10
-"""A pointer of no known tensor that is no further from one than this was probably meant to be in it."""
+"""A pointer of an unknown tensor is attributed to the nearest tensor, up to this distance in bytes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Violation:
-    """Elements of one access that violate one rule, and the first of them."""
+    """The elements of one access that violate one rule, described by the first of them."""
 
     kind: str
     """out of bounds, null pointer, misaligned, foreign tensor, broadcast store, uninitialized."""
@@ -30,7 +30,7 @@ class Violation:
     tensor: TensorInfo | None
     elements: int
     lanes: np.ndarray | None
-    """Which lanes do so; None: all that are active, as they do the same."""
+    """The lanes with the violation; None if one lane stands for all active programs."""
 
 
 def is_broadcast(tensor: TensorInfo) -> bool:
@@ -39,7 +39,7 @@ def is_broadcast(tensor: TensorInfo) -> bool:
 
 
 class Block:
-    """An access element by element: addresses of shape (L, *block), and which of them are touched."""
+    """An access element by element: addresses of shape (L, *block), and the mask."""
 
     def __init__(self, pointers: Value, mask: Mask, width: int):
         mask = mask.data() if isinstance(mask, Box) else mask
@@ -74,12 +74,12 @@ class Given:
 
     @cached_property
     def closed(self) -> bool:
-        """Whether no argument can hold addresses: then all pointers lead to elements of arguments."""
+        """Whether no argument can hold addresses, so that all pointers are derived from arguments."""
         return not any(tensor.dtype in ("int64", "uint64") for tensor in self.tensors)
 
 
 def is_surely_in_bounds(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> bool:
-    """Whether the first and last address of each lane's block show that it is in bounds. False: unknown."""
+    """Whether the lowest and highest address of each lane prove the block in bounds. False means unknown."""
     form, width = accessed.pointers.numbers, accessed.width
     if form is None:
         return False
@@ -102,8 +102,8 @@ def is_surely_in_bounds(accessed: Accessed, tensors: list[TensorInfo], given: Gi
 def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[Mask, list[Violation]]:
     """The mask without the elements that must not be accessed, and the violations.
 
-    `tensors` are those whose pointers these are. If that is not known, the pointers may lead into the
-    arguments or, if they were computed from a tensor's address that was loaded, into that tensor.
+    `tensors` are the tensors that the pointers may be derived from. If they are unknown, the pointers may
+    access all arguments or, if they were computed from a loaded tensor address, that tensor.
     """
     if is_surely_in_bounds(accessed, tensors, given):
         return accessed.mask, []
@@ -128,7 +128,7 @@ def check(accessed: Accessed, tensors: list[TensorInfo], given: Given) -> tuple[
 
 
 def _inside(block: Block, tensors: list[TensorInfo]) -> np.ndarray:
-    """Which elements are elements of one of these tensors."""
+    """Which accessed elements are elements of one of these tensors."""
     found = np.zeros(block.addresses.shape, bool)
     for tensor in tensors:
         first, last = elements_of(tensor)
@@ -142,13 +142,13 @@ def _inside(block: Block, tensors: list[TensorInfo]) -> np.ndarray:
 
 
 def _memory(accessed: Accessed) -> Memory:
-    """The memory of a language that leaves the checking to us."""
+    """The `Memory` of the builder; None if the language checks accesses itself."""
     assert isinstance(accessed.memory, Memory)
     return accessed.memory
 
 
 def _kinds(block: Block, bad: np.ndarray, accessed: Accessed, near: int) -> list[Violation]:
-    """The violation of pointers that lead to no tensor, or to one that is not an argument."""
+    """The kind of violation of each pointer: to no tensor, or to one that is not an argument."""
     found: list[Violation] = []
     null = bad & (block.addresses >= 0) & (block.addresses < _NULL)
     if null.any():
@@ -166,7 +166,7 @@ def _kinds(block: Block, bad: np.ndarray, accessed: Accessed, near: int) -> list
 
 
 def of_nearest(violation: Violation, tensors: list[TensorInfo], near: int = _FAR) -> Violation:
-    """With the tensor that it was probably meant to be in, if one is near enough."""
+    """The violation, attributed to the nearest tensor if one is near enough."""
     ends = [elements_of(tensor) for tensor in tensors]
     distances = [max(first - violation.address, violation.address - last, 0) for first, last in ends]
     nearest = min(range(len(tensors)), key=lambda n: distances[n], default=None)
@@ -176,7 +176,7 @@ def of_nearest(violation: Violation, tensors: list[TensorInfo], near: int = _FAR
 
 
 class BroadcastStores:
-    """The programs that stored to each element of views in which several elements share one address."""
+    """For views in which several elements share an address: the program that stored to each address."""
 
     def __init__(self) -> None:
         self._stored: dict[object, np.ndarray] = {}
@@ -184,9 +184,9 @@ class BroadcastStores:
     def check(
         self, spot: object, block: Block, tensor: TensorInfo, program_ids: np.ndarray
     ) -> Violation | None:
-        """Whether an address was stored to twice at this spot.
+        """Which elements were stored to before, by another program or element at this spot.
 
-        `program_ids` is each lane's program or, if one lane stands for all, the programs it stands for.
+        `program_ids` are the programs of the lanes or, if one lane stands for all, all of its programs.
         """
         first, last = elements_of(tensor)
         keep = block.keep & (block.addresses >= first) & (block.addresses < last)

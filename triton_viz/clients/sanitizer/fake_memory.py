@@ -1,4 +1,4 @@
-"""Replacements for accesses when the sanitizer runs a kernel without reading or writing memory."""
+"""Op overriders with which the sanitizer runs a kernel without reading or writing memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from triton_viz.executor.value import Value
 
 
 def _fake_atomic(*args: Any, **_: Any) -> Any:
-    """The result of an atomic if memory is not read."""
+    """The result of an atomic that does not read memory."""
     pointers = next(arg for arg in args if isinstance(arg, Value) and hasattr(arg.dtype, "element_ty"))
     return skipped_load(pointers)
 
@@ -24,4 +24,4 @@ FAKE_OPS: dict[type[Op], Callable[..., Any]] = {
     Store: skipped_store,
     Atomic: _fake_atomic,
 }
-"""The op overriders of `fake_memory`; the profiler skips with the same functions."""
+"""The op overriders of `fake_memory`; the profiler uses the same functions to skip accesses."""

@@ -1,4 +1,4 @@
-"""The sanitizer: proves that all accesses of a kernel are in bounds, or shows an element that is not."""
+"""The sanitizer: proves that all accesses of a kernel are in bounds, or reports an element that is not."""
 
 import dataclasses
 import functools
@@ -40,15 +40,15 @@ _ACCESS = {Load: "load", Store: "store", Atomic: "atomic"}
 
 
 class Sanitizer(Client):
-    """Finds invalid accesses of a kernel. Its options:
+    """Finds invalid accesses of a kernel. Options:
 
-    execute        False: only prove, do not run the kernel. That costs the same for any grid.
+    execute        False: only prove, do not run the kernel. The cost does not depend on the grid.
     abort_on_error raise a `SanitizerError` for the first launch with a violation.
     initcheck      also find elements that are read before anything was written to them.
     fake_memory    run the kernel without reading or writing: every load gives 0.
 
-    It is one of several: `cfg.sanitizer` says which. "symbolic" proves what it can and checks the rest while
-    the kernel runs, "concrete" checks every access while it runs, and "off" does nothing.
+    `cfg.sanitizer` selects the implementation. "symbolic" proves accesses before the launch and checks the
+    others while the kernel runs, "concrete" checks every access while it runs, and "off" does nothing.
     """
 
     NAME: ClassVar[str] = "sanitizer"
@@ -62,7 +62,7 @@ class Sanitizer(Client):
         kinds = {"symbolic": SymbolicSanitizer, "concrete": ConcreteSanitizer, "off": NoSanitizer}
         if cfg.sanitizer not in kinds:
             names = ", ".join(map(repr, kinds))
-            raise UnsupportedError(f"config.sanitizer is {cfg.sanitizer!r}; it may be {names}")
+            raise UnsupportedError(f"config.sanitizer is {cfg.sanitizer!r}; it must be one of {names}")
         return super().__new__(kinds[cfg.sanitizer])
 
     def __init__(
@@ -75,7 +75,7 @@ class Sanitizer(Client):
         self.execute, self.abort_on_error = execute, abort_on_error
         self.initcheck, self.fake_memory = initcheck, fake_memory
         self.issues: list[Issue] = []
-        """Everything found so far, in all launches."""
+        """The issues of all launches so far."""
         self._lock = threading.RLock()
         self._records: list[Record] | None = []
         if initcheck:
@@ -94,20 +94,20 @@ class Sanitizer(Client):
         self._spots: dict[Spot, Known] = {}
         self._seen: dict[Spot, tuple[str, ...]] = {}
         self._staged: dict[int, list[tuple[Spot, Finding]]] = {}
-        """For each thread, what its programs did: they may have to run again."""
+        """For each thread, the findings of its programs, which may have to run again."""
         self._marked: dict[int, list[tuple[uninitialized.Fresh, np.ndarray]]] = {}
-        """For each thread, what its programs were the first to store to."""
+        """For each thread, the uninitialized bytes that its programs stored to first."""
         self._wrapped: dict[int, set[int]] = {}
-        """For each thread, those of its programs in which a number wrapped around."""
+        """For each thread, those of its programs in which an integer wrapped around."""
         self._findings: dict[tuple[Spot, str], Finding] = {}
         self._broadcast = BroadcastStores()
         self._language_issues: dict[tuple[Any, ...], Issue] = {}
-        """The issues that the language itself found."""
+        """The issues that the language found."""
         self._records = None
         self._aborted = False
 
     def arg_callback(self, name: str, arg: Any) -> None:
-        """An argument of the launch."""
+        """Note an argument of the launch."""
         self._arguments[name] = arg
         for path, tensor in tensors_in(name, arg):
             info = TensorInfo.of(path, tensor)
@@ -116,7 +116,7 @@ class Sanitizer(Client):
                 self._fresh[fresh.start] = fresh
 
     def grid_callback(self, grid: Program) -> None:
-        """All arguments are known: analyze the kernel before it runs."""
+        """Analyze the kernel before it runs."""
         numbers = {name: int(arg) for name, arg in self._arguments.items() if _is_integer(arg)}
         self._context = Context(grid, numbers)
         self._given = Given(list(self._tensors.values()))
@@ -132,7 +132,7 @@ class Sanitizer(Client):
         self._abort()
 
     def issue_callback(self, issue: Issue) -> bool:
-        """Keep what a language finds that checks its kernels itself."""
+        """Keep an issue of a language that checks its kernels itself."""
         with self._lock:
             self._language_issues.setdefault((issue.call_path, issue.kind, issue.tensor), issue)
         return True
@@ -149,7 +149,7 @@ class Sanitizer(Client):
         return analyze(call, grid, list(self._tensors.values()), decide)
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:
-        """None, if the kernel is not to be executed."""
+        """No programs, if `execute` is False."""
         return None if self.execute else np.empty(0, np.int64)
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
@@ -161,21 +161,21 @@ class Sanitizer(Client):
             self._abort()
 
     def discard_callback(self) -> None:
-        """Discard what programs did that will run again."""
+        """Discard the findings of programs that will run again."""
         with self._lock:
             self._staged.pop(threading.get_ident(), None)
             for fresh, marked in reversed(self._marked.pop(threading.get_ident(), [])):
                 fresh.unmark(marked)
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Check accesses before they happen."""
+        """Check accesses before they are executed."""
         if _checks_itself():
             return OpCallbacks()
         if op_type is Compute:
             return OpCallbacks(after_callback=self._compute, only=wrapping.EXACT)
         if not issubclass(op_type, Access):
             return OpCallbacks()
-        # What is neither a load nor a store may read and write, as an atomic does.
+        # Other ops than loads and stores may read and write, like an atomic.
         kind = next((kind for kind in (Load, Store) if issubclass(op_type, kind)), Atomic)
         return OpCallbacks(
             mask_overrider=functools.partial(self._access, _ACCESS[kind]),
@@ -183,16 +183,16 @@ class Sanitizer(Client):
         )
 
     def register_for_loop_callback(self) -> ForLoopCallbacks:
-        """Accesses know their iteration."""
+        """No callbacks: accesses have their iterations."""
         return ForLoopCallbacks()
 
     def abort_callback(self) -> None:
-        """Raise an error for violations, with `abort_on_error`."""
+        """Raise a SanitizerError for violations, with `abort_on_error`."""
         self._commit_all()
         self._abort()
 
     def post_run_callback(self, fn: Callable) -> None:
-        """Nothing to clean up."""
+        """Does nothing."""
 
     def finalize(self) -> list[Any]:
         """A verdict for each access, and the issues."""
@@ -206,7 +206,7 @@ class Sanitizer(Client):
     # --- accesses of a running kernel ---
 
     def _access(self, access: str, accessed: Accessed, operation: str = "", **_: Any) -> Mask:
-        """The mask of an access without the elements that it must not touch."""
+        """The mask of an access without the elements that must not be accessed."""
         path, columns = kernel_columns(self._kernel)
         spot = path, columns, access
         known = self._spots.get(spot, Known())
@@ -298,7 +298,7 @@ class Sanitizer(Client):
     def _add(self, spot: Spot, finding: Finding) -> None:
         key = spot, finding.violation.kind
         if (spot, "overflow") in self._findings and finding.violation.kind == "out of bounds":
-            return  # the address is only a consequence
+            return  # the overflow is reported instead of its consequence
         before = self._findings.get(key)
         self._findings[key] = finding if before is None else before.merge(finding)
 
@@ -395,7 +395,7 @@ KINDS = (
 
 
 def _checks_itself() -> bool:
-    """Whether the language of the launch checks every access itself: see `Client.issue_callback`."""
+    """Whether the language of the launch checks every access itself (see `Client.issue_callback`)."""
     return find_dsl(running_backend()).checks_itself
 
 
@@ -404,7 +404,7 @@ def _is_integer(arg: Any) -> bool:
 
 
 class SymbolicSanitizer(Sanitizer):
-    """Proves what can be proved for all programs at once, and checks the rest while the kernel runs."""
+    """Proves accesses for all programs at once, and checks the others while the kernel runs."""
 
     def _analyze(self, grid: Program) -> Analysis:
         return self._analyzed(grid, decide=True)
@@ -418,16 +418,16 @@ class ConcreteSanitizer(Sanitizer):
 
 
 class NoSanitizer(Sanitizer):
-    """Does nothing, so that a program can construct a sanitizer in any case."""
+    """Does nothing, for programs that always construct a sanitizer."""
 
     finds_issues: ClassVar[bool] = False
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """No op is checked."""
+        """No callbacks: no op is checked."""
         return OpCallbacks()
 
     def issue_callback(self, issue: Issue) -> bool:
-        """It is not kept."""
+        """Does not keep the issue."""
         return False
 
     def choose_programs(self, grid: Program) -> np.ndarray | None:
@@ -435,7 +435,7 @@ class NoSanitizer(Sanitizer):
         return None
 
     def finalize(self) -> list[Any]:
-        """Nothing was found."""
+        """No records."""
         return []
 
     def _analyze(self, grid: Program) -> Analysis:

@@ -1,4 +1,4 @@
-"""`triton-sanitizer script.py ...`: run an unchanged program, and check what its kernels touch."""
+"""`triton-sanitizer script.py ...`: run an unchanged program, and check the accesses of its kernels."""
 
 import argparse
 
@@ -7,7 +7,9 @@ from triton_viz.clients.sanitizer.sanitizer import Sanitizer
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check-only", action="store_true", help="prove, and do not run the kernels")
+    parser.add_argument(
+        "--check-only", action="store_true", help="only prove accesses, do not run the kernels"
+    )
     parser.add_argument("--abort-on-error", action="store_true", help="raise an error at the first issue")
     parser.add_argument(
         "--initcheck", action="store_true", help="also find reads of elements that were never written"
@@ -29,7 +31,7 @@ def _client(options: argparse.Namespace) -> Sanitizer:
 main = issues_main(
     _client,
     name="triton-sanitizer",
-    description="Run a program, and prove or check that each Triton kernel touches only what it may.",
+    description="Run a program, and prove or check that every access of its Triton kernels is in bounds.",
     add_options=_add_options,
 )
 

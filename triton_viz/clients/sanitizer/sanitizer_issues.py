@@ -1,4 +1,4 @@
-"""From findings to issues: in the names and indices of the kernel's source."""
+"""Converts findings to issues, with the names and indices of the kernel's source."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ class Finding:
     masked: bool = False
     elements: int = 0
     programs: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
-    """All that do so."""
+    """The number of programs with the violation."""
 
     def merge(self, other: "Finding") -> "Finding":
-        """Both, shown by the program that comes first in the grid."""
+        """Both findings merged; the example is of the first program in the grid."""
         first = self if self.program_id <= other.program_id else other
         programs = np.union1d(self.programs, other.programs)
         return dataclasses.replace(first, elements=self.elements + other.elements, programs=programs)
@@ -39,15 +39,15 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """A launch, as far as messages need it."""
+    """The data of a launch that messages need."""
 
     grid: Program
     scalars: Mapping[str, Any]
-    """The integers among its arguments, by name."""
+    """The integer arguments, by name."""
 
 
 def issue_of(finding: Finding, spot: Spot, known: Known, context: Context) -> Issue:
-    """An issue, in the terms of the kernel's source."""
+    """An issue with the names and indices of the kernel's source."""
     path, _, access = spot
     violation = finding.violation
     tensor = violation.tensor
@@ -82,7 +82,7 @@ def issue_of(finding: Finding, spot: Spot, known: Known, context: Context) -> Is
 
 
 def undecided(spot: Spot, known: Known, reason: str, context: Context) -> Issue:
-    """An access that could not be decided."""
+    """An issue for an access that could not be decided."""
     return Issue(
         programs=Programs(context.grid, Numbers(1, 0)),
         call_path=spot[0],
@@ -120,7 +120,7 @@ def _why(violation: Violation, past: int) -> str:
     if violation.kind == "misaligned":
         return "its address is not a multiple of its size, which a GPU refuses"
     if violation.kind == "foreign tensor":
-        return "that tensor was given to the kernel neither as an argument nor in a table of pointers"
+        return "that tensor is neither an argument of the kernel nor in a table of pointers"
     if tensor is None:
         return "it is in none of the kernel's tensors"
     size = f"{tensor.name} has shape {tensor.shape} and strides {tensor.strides}"
@@ -129,7 +129,7 @@ def _why(violation: Violation, past: int) -> str:
     if violation.kind == "uninitialized":
         return "nothing was written to it before"
     if violation.kind == "overflow":
-        return "a number in its address does not fit its type, and wraps around"
+        return "an integer in its address does not fit its type, and wraps around"
     if past > 0:
         return f"{size}, so that is {past} bytes past its end"
     if past < 0:
@@ -138,7 +138,8 @@ def _why(violation: Violation, past: int) -> str:
 
 
 def index_of(tensor: TensorInfo, address: int) -> tuple[int, ...] | None:
-    """The index that an address would have, also outside of a tensor: then along the longest stride."""
+    """The index of an address, also outside of the tensor: there the axis of the largest stride exceeds its
+    size."""
     offset, rest = divmod(address - tensor.address, tensor.itemsize)
     axes = [axis for axis, n in enumerate(tensor.shape) if tensor.strides[axis] and n != 1]
     if rest or not tensor.shape:
@@ -160,7 +161,7 @@ def _suggestion(
     known: Known,
     scalars: Mapping[str, Any],
 ) -> str:
-    """A suggestion, where one is evident."""
+    """A suggested change, or an empty text."""
     tensor = violation.tensor
     if violation.kind == "overflow":
         return "compute it in 64 bits: convert one factor with .to(tl.int64)"
@@ -197,7 +198,7 @@ def _bound(tensor: TensorInfo, past: int, known: Known, scalars: Mapping[str, An
         what = offset if is_variable else "(the index)"
         names = [name for name, value in scalars.items() if value == tensor.shape[0] and name != offset]
         return f"{what} < {names[0] if names else tensor.shape[0]}" if past > 0 else f"{what} >= 0"
-    # An address says how far it is, and not which index was too large.
+    # The distance does not tell which index is out of bounds.
     bounds = []
     for axis, size in enumerate(tensor.shape):
         names = [name for name, value in scalars.items() if value == size]

@@ -8,7 +8,7 @@ from triton_viz.core.data import Site
 from triton_viz.dsls.static_analysis import NEVER, AccessVerdict, Analysis
 
 Spot = tuple[tuple[Site, ...], Columns, str]
-"""One access in the source: the call path, the columns of the calls in it, and load, store or atomic."""
+"""One access in the source: the call path, the columns of its calls, and load, store or atomic."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Known:
     """The analysis results for a spot."""
 
     tensors: tuple[str, ...] = ()
-    """Those whose pointers it may use; none if that is not clear."""
+    """The tensors whose pointers it may use; empty if unknown."""
     proved: bool = False
-    """Whether it is in bounds for any data."""
+    """Whether it is proved to be in bounds for any data."""
     masked: bool | None = None
-    """Whether it has a mask; None if it is unknown."""
+    """Whether it has a mask; None if unknown."""
     verdicts: tuple[AccessVerdict, ...] = ()
 
     @property
@@ -35,19 +35,19 @@ class Known:
 
     @property
     def may_wrap(self) -> bool:
-        """Whether a number in the address may wrap around, depending on data."""
+        """Whether an integer in the address may wrap around, depending on data."""
         return any(verdict.may_wrap for verdict in self.verdicts)
 
     @property
     def overflow(self) -> AccessVerdict | None:
-        """Where a number in the address wraps around."""
+        """A witness for an integer in the address that wraps around."""
         return next((verdict for verdict in self.verdicts if verdict.overflow), None)
 
 
 def known_spots(analysis: Analysis, tensors: Iterable[str]) -> dict[Spot, Known]:
-    """Everything known, spot by spot.
+    """The analysis results of each spot.
 
-    If the analysis had to stop, its tensors of a spot may be incomplete, and are left out.
+    If the analysis stopped early, the tensors of a spot may be incomplete, and are left out.
     """
     by_spot: dict[Spot, list[AccessVerdict]] = {}
     for access in analysis.accesses:

@@ -1,8 +1,8 @@
-"""Uninitialized memory: results of `torch.empty`, except the elements that were stored to since.
+"""Uninitialized memory: results of `torch.empty`, except the elements that were written since.
 
-While a sanitizer with `initcheck` exists, `torch.empty` and its relatives fill each result with a pattern of
-its own. An element was never written if the pattern is still there, and no kernel has stored to it. A few
-bytes may equal the pattern by chance; that many in a row do not.
+While a sanitizer with `initcheck` exists, `torch.empty` and similar functions fill each result with its own
+pattern. An element was never written if it still has the pattern, and no kernel has stored to it. A few bytes
+may equal the pattern by chance, a longer run of bytes does not.
 """
 
 import ctypes
@@ -20,9 +20,9 @@ from triton_viz.core.attributes import set_attributes
 from triton_viz.core.records.tensor_info import TensorInfo
 
 _RUN = 8
-"""So many bytes in a row that still have the pattern were not written."""
+"""A run of at least this number of bytes that still have the pattern was not written."""
 _MULTIPLIER = 0x9E3779B97F4A7C15
-"""Its multiples look random in their upper bits."""
+"""An odd factor whose multiples have pseudo-random upper bits."""
 _FACTORIES = [
     (torch, "empty"),
     (torch, "empty_like"),
@@ -34,28 +34,28 @@ _FACTORIES = [
 
 
 def _pattern(first: int, size: int) -> np.ndarray:
-    """Bytes that look random: of the sequence that starts at 0, those from `first` on."""
+    """Pseudo-random bytes, from position `first` of a fixed sequence."""
     positions = np.arange(first, first + size, dtype=np.uint64)
     return (positions * np.uint64(_MULTIPLIER) >> np.uint64(56)).astype(np.uint8)
 
 
 @dataclasses.dataclass
 class Fresh:
-    """A storage that was created without values."""
+    """A storage that was created uninitialized."""
 
     start: int
     end: int
     pattern: int
-    """Where its pattern begins."""
+    """The position in the sequence at which its pattern begins."""
     empty: np.ndarray
-    """For each byte, whether nothing was written to it."""
+    """For each byte, whether it was never written."""
     data: np.ndarray
-    """The bytes as they are now."""
+    """The current bytes."""
 
     def update(self) -> None:
-        """Find what was written since the last update, by PyTorch or other code."""
+        """Find the bytes that PyTorch or other code wrote since the last update."""
         same = self.data == _pattern(self.pattern, len(self.data))
-        # A kernel's stores are no evidence: between two elements there may be one that was not written.
+        # Stores of kernels are tracked exactly by `mark`: there may be unwritten elements between them.
         row = np.concatenate([[False], same | ~self.empty, [False]])
         begins, ends = np.flatnonzero(row[1:] != row[:-1]).reshape(-1, 2).T
         long = np.zeros(len(same) + 1, np.int8)
@@ -64,7 +64,7 @@ class Fresh:
         self.empty &= same & (np.cumsum(long[:-1], dtype=np.int8) == 1)
 
     def mark(self, addresses: np.ndarray, width: int) -> np.ndarray:
-        """These were stored to. The result is which bytes were empty before, for `unmark`."""
+        """Mark bytes as written. Returns which of them were unwritten before, for `unmark`."""
         here = addresses[(addresses >= self.start) & (addresses + width <= self.end)] - self.start
         bytes_ = (here[:, None] + np.arange(width)).reshape(-1)
         fresh = bytes_[self.empty[bytes_]]
@@ -72,11 +72,11 @@ class Fresh:
         return fresh
 
     def unmark(self, fresh: np.ndarray) -> None:
-        """The programs that stored to these bytes are run again, as if they had not."""
+        """Undo `mark`, because the programs that stored to these bytes will run again."""
         self.empty[fresh] = True
 
     def unwritten(self, addresses: np.ndarray, width: int) -> np.ndarray:
-        """Which of these elements were never written."""
+        """Which of these elements have bytes that were never written."""
         inside = (addresses >= self.start) & (addresses + width <= self.end)
         at = np.where(inside, addresses - self.start, 0)
         found = inside.copy()
@@ -130,10 +130,10 @@ def _fill(tensor: torch.Tensor) -> None:
     data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
     pattern = next(_patterns)
     data[:] = _pattern(pattern, size)
-    memory: Any = (ctypes.c_char * size).from_address(start)  # holding on to the storage would keep it alive
+    memory: Any = (ctypes.c_char * size).from_address(start)  # a reference to the storage would keep it alive
     data = np.ndarray(size, np.uint8, buffer=memory)
     _fresh[start] = Fresh(start, start + size, pattern, np.ones(size, bool), data)
-    weakref.finalize(storage, _fresh.pop, start, None)  # it is PyTorch's own, and lives as long as any view
+    weakref.finalize(storage, _fresh.pop, start, None)  # PyTorch's storage object exists as long as any view
 
 
 def fresh(info: TensorInfo) -> Fresh | None:

@@ -4,15 +4,15 @@ from triton_viz.core.data import Record
 
 
 class Verdict(Record, frozen=True, tag=True, kw_only=True):
-    """Whether the access at one line of source is in bounds, for all programs that executed it."""
+    """The sanitizer's verdict on the access at one line of source, for all programs that executed it."""
 
     access: str
     """load, store or atomic."""
     tensor: str
-    """The tensor whose pointer it is; empty if unknown, several names if it may be several."""
+    """The names of the tensors whose pointers it may use; empty if unknown."""
     verdict: str
-    """ok: it is in bounds. violation: an `Issue` shows an element. undecided: unknown."""
+    """ok: in bounds. violation: an `Issue` shows an element. undecided: not decided."""
     proof: str
-    """proved: for any data. checked: on the data of this launch. Else the reason why it is undecided."""
+    """proved: for any data. checked: for the data of this launch. Otherwise why it is undecided."""
     expression: str = ""
-    """The expression of the address, in the user's names."""
+    """The expression of the address, in the names of the source."""

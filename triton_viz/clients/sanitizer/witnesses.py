@@ -7,7 +7,7 @@ from triton_viz.dsls.static_analysis import AccessVerdict, Witness
 
 
 def proved_violations(known: Known) -> Iterator[tuple[str, AccessVerdict, Witness]]:
-    """The proved violations, each with a witness."""
+    """The kind, verdict and witness of each proved violation."""
     for verdict in known.verdicts:
         for kind, witness in (
             ("out of bounds", verdict.witness or verdict.outside_view),

@@ -1,4 +1,4 @@
-"""Integers that do not fit their type: arithmetic that wraps around."""
+"""Detects integer arithmetic that wraps around."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ import numpy as np
 from triton_viz.executor.value import Value
 
 EXACT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "shl": np.left_shift}
-"""The ops that may wrap around, by name, and their functions for 64-bit integers."""
+"""The ops that may wrap around, by name, with NumPy's functions for 64-bit integers."""
 
 
 def wrapped_lanes(name: str, operands: Sequence[Value], result: Value) -> np.ndarray | None:
-    """Which lanes' signed numbers wrapped around, of shape (L,); None if none did."""
+    """The lanes in which signed integers wrapped around, of shape (L,); None if there are none."""
     if result.affine is not None or len(operands) != 2:
-        return None  # what is affine has been found to fit
+        return None  # affine results do not wrap around
     kind = result.data.dtype
     if kind.kind != "i" or kind.itemsize > 4:
         return None

@@ -1,4 +1,4 @@
-"""The tracer: records the ops of each program and the elements they access."""
+"""The tracer: records the ops of each program and the elements that they access."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,5 @@
-"""The tracer: a record of every access, product, reduction and scan, of all programs that ran it."""
+"""The tracer: records every access, product, reduction and scan, once for all programs that ran it
+together."""
 
 import functools
 from collections.abc import Callable
@@ -15,10 +16,10 @@ from triton_viz.dsls.base import Accessed
 
 
 class Tracer(Client):
-    """Records what each program did, on which elements of which tensor.
+    """Records the ops of each program and the elements that they access.
 
-    With `values`, also what was read and written. With `arithmetic`, also every other op; without, only those
-    that are not known to be arithmetic.
+    With `values`, it also records the values that were read and written. With `arithmetic`, it records all
+    ops; otherwise it leaves out arithmetic.
     """
 
     NAME: ClassVar[str] = "tracer"
@@ -35,24 +36,24 @@ class Tracer(Client):
         self._keep_values = cfg.values if self._values is None else self._values
 
     def post_run_callback(self, fn: Callable) -> None:
-        """Nothing to clean up."""
+        """Does nothing."""
 
     def arg_callback(self, name: str, arg: Any) -> None:
-        """Nothing: accesses name their tensors."""
+        """Does nothing: accesses name their tensors."""
 
     def grid_callback(self, grid: Program) -> None:
-        """Nothing: records name their programs."""
+        """Does nothing: records name their programs."""
 
     def grid_idx_callback(self, grid_idx: Programs) -> None:
         """Begin the records of these programs."""
         self._records.begin(grid_idx)
 
     def discard_callback(self) -> None:
-        """Drop the records of programs that will run again."""
+        """Discard the records of programs that will run again."""
         self._records.discard()
 
     def register_op_callback(self, op_type: type[Op]) -> OpCallbacks:
-        """Record ops after they happened: one that fails is not recorded."""
+        """Record each op after its execution, so that a failed op is not recorded."""
         if issubclass(op_type, Access):
             return OpCallbacks(after_callback=functools.partial(self._access, op_type))
         if op_type is Compute:
@@ -60,7 +61,7 @@ class Tracer(Client):
         return OpCallbacks(after_callback=functools.partial(self._other, op_type))
 
     def register_for_loop_callback(self) -> ForLoopCallbacks:
-        """Records know their iteration."""
+        """No callbacks: records have their iterations."""
         return ForLoopCallbacks()
 
     def finalize(self) -> list[Op]:
