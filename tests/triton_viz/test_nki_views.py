@@ -171,7 +171,7 @@ def test_registers_hold_bounds_of_loops():
 
     result = traced(kernel)(np.ones((2, 2), np.float32), np.array([[4]], np.int32))
     np.testing.assert_array_equal(result, np.full((2, 2), 40))
-    with pytest.raises(KernelError, match="a register is read that nothing was loaded into"):
+    with pytest.raises(KernelError, match="a register is read before it was loaded"):
         traced(lambda: [*nl.dynamic_range(nisa.register_alloc())])()
 
 

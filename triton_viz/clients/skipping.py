@@ -12,8 +12,8 @@ def skipped_load(*args: Any, **kwargs: Any) -> Any:
     zeros = find_dsl(running_backend()).zeros
     if zeros is None:
         raise UnsupportedError(
-            f"loads cannot be skipped: backend {running_backend()!r} does not say what a skipped one gives. "
-            "Its DSL(...) needs `zeros` (docs/adding-a-dsl.md)"
+            f"loads cannot be skipped: backend {running_backend()!r} has no `zeros`, which makes results of "
+            "skipped loads: add it to its DSL(...) (docs/adding-a-dsl.md)"
         )
     return zeros(*args, **kwargs)
 

@@ -66,7 +66,7 @@ class Record(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     call_path: tuple[Site, ...]
     """The source lines of the op: the kernel's line first, then those of the functions that it called."""
     iterations: tuple[tuple[int, int], ...] = ()
-    """For each loop around it, outermost first: the loop's line, and which iteration this is."""
+    """For each loop around it, outermost first: the loop's line and the iteration."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         RECORDS[cls.__name__] = cls

@@ -20,7 +20,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample",
         type=_sample,
-        help="run only a share (0.1) or a number (64) of the programs, and scale counts; tensors are incomplete",
+        help="run only a share (0.1) or a number (64) of the programs, and scale counts",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="seed of the random choice of programs for --sample"

@@ -1,10 +1,10 @@
-"""The memories that a kernel allocates from, as `nki.language` names them."""
+"""The memory regions of `nki.language`, from which a kernel allocates."""
 
 import enum
 
 
 class MemoryRegion(enum.Enum):
-    """Where a tensor is."""
+    """A memory region."""
 
     sbuf = "sbuf"
     psum = "psum"
@@ -13,7 +13,7 @@ class MemoryRegion(enum.Enum):
 
     @property
     def memory(self) -> str:
-        """The memory that it is a region of."""
+        """The memory of the region: HBM, SBUF or PSUM."""
         return {"sbuf": "SBUF", "psum": "PSUM"}.get(self.value, "HBM")
 
 
@@ -26,15 +26,17 @@ _NAMES = {"hbm": hbm} | {region.value: region for region in MemoryRegion}
 
 
 def as_region(buffer: object) -> MemoryRegion:
-    """A region from what a kernel gives as `buffer`; without one, SBUF."""
+    """The region of an argument `buffer`; SBUF without one."""
     if buffer is None:
         return sbuf
     if isinstance(buffer, MemoryRegion):
         return buffer
     if isinstance(buffer, str) and buffer in _NAMES:
         return _NAMES[buffer]
-    # Allocators of nki.compiler name their memory, and may say where in it.
+    # Allocators of nki.compiler name their memory, and possibly an address, which is ignored.
     region = getattr(buffer, "region", None)
     if isinstance(region, MemoryRegion):
         return region
-    raise TypeError(f"buffer={buffer!r} is no memory: give nl.sbuf, nl.psum, nl.shared_hbm or nl.private_hbm")
+    raise TypeError(
+        f"buffer={buffer!r} is not a memory region: give nl.sbuf, nl.psum, nl.shared_hbm or nl.private_hbm"
+    )

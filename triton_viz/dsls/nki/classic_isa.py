@@ -1,4 +1,4 @@
-"""`nki.isa`, as the classic `neuronxcc.nki` spells it: instructions return their results, and take masks."""
+"""`nki.isa` of the classic `neuronxcc.nki`, whose instructions return their results, and take masks."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ globals().update({name: getattr(isa, name) for name in _SAME})
 
 
 def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = None) -> Tensor:
-    """A new tile of one number."""
+    """A new tile filled with one value."""
     if mask is None:
         return isa.memset(nki_ops.allocate(shape, dtype), value, engine)
     values = np.full(shape, value)
@@ -38,7 +38,7 @@ def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any 
 
 
 def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tensor:
-    """A new tile of the numbers of an index expression, such as `nl.arange(512)[None, :]`."""
+    """A new tile with the values of an index expression, such as `nl.arange(512)[None, :]`."""
     values = np.asarray(expr)
     nki_machine.current().instruction("iota", elements=nki_ops.free_elements(values.shape))
     return nki_ops.finish(None, values, None, as_dtype(dtype), nki_ops.as_mask(mask, values.shape, values))
@@ -47,7 +47,7 @@ def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tensor:
 def affine_select(
     pred: Any, on_true_tile: Tensor, on_false_value: float, *, mask: Any = None, dtype: Any = None
 ) -> Tensor:
-    """Elements of a tile where an index expression is true, and a number elsewhere."""
+    """The elements of a tile where an index expression is true, and a constant elsewhere."""
     return isa_moves.select_affinely(None, pred, on_true_tile, on_false_value, dtype, mask)
 
 
@@ -64,7 +64,7 @@ def tensor_copy_predicated(*, src: Any, dst: Tensor, predicate: Tensor, **option
 
 
 def nc_stream_shuffle(src: Tensor, dst: Tensor, shuffle_mask: Any, **options: Any) -> Tensor:
-    """As `nki.isa` has it, with the source first."""
+    """The function of `nki.isa`, with the source as the first argument."""
     return isa.nc_stream_shuffle(dst, src, shuffle_mask, **options)
 
 

@@ -25,7 +25,7 @@ TYPES: dict[str, np.dtype] = {
     "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
     "float8_e8m0fnu": np.dtype(ml_dtypes.float8_e8m0fnu),
 }
-"""Each type by its name in `nki.language`."""
+"""The dtypes by their names in `nki.language`."""
 
 _SHORT = {
     "float64": "fp64",
@@ -41,7 +41,7 @@ _SHORT = {
 
 
 class ElementType:
-    """A dtype as clients see it: with the name that all backends share, such as fp32."""
+    """A dtype for clients, with the name that all backends use, such as fp32."""
 
     __slots__ = ("dtype", "name")
 
@@ -69,7 +69,7 @@ class ElementType:
 
 
 def as_dtype(given: Any) -> np.dtype:
-    """A dtype from NumPy's or `nki.language`'s, or from its name."""
+    """A dtype from one of NumPy or `nki.language`, or from its name."""
     if isinstance(given, str):
         name = "bool_" if given == "bool" else given
         if name in TYPES:
@@ -80,7 +80,7 @@ def as_dtype(given: Any) -> np.dtype:
         dtype = np.dtype(object)
     if given is None or dtype.kind not in "biufV" or dtype.names:
         raise UnsupportedError(
-            f"{given!r} is no dtype of elements: give one of nki.language, such as nl.float32"
+            f"{given!r} is not a dtype of elements: give one of nki.language, such as nl.float32"
         )
     return dtype
 
@@ -108,7 +108,7 @@ def promote(dtypes: Iterable[np.dtype]) -> np.dtype:
         else:
             try:
                 result = np.promote_types(dtype, result)
-            except TypeError:  # two kinds of eight bits
+            except TypeError:  # two different 8-bit floats
                 result = np.dtype(np.float32)
     return result
 

@@ -1,7 +1,7 @@
-"""The functions of elements, one row each: `nki.language` has them as functions, `nki.isa` takes them as ops.
+"""Elementwise functions, one row each: the functions of `nki.language`, and the ops that `nki.isa` takes.
 
-A row has the function and the name that clients receive. Floats are computed in float32, as the
-engines do; integers stay integers where all operands are.
+A row has the function and the name that clients receive. Floats are computed in float32, as on the engines.
+Results are integers if all operands are.
 """
 
 import math
@@ -15,7 +15,7 @@ from triton_viz.numerics import special
 
 
 class Function(NamedTuple):
-    """A function of one or two operands, element by element."""
+    """An elementwise function of one or two operands."""
 
     name: str
     compute: Callable[..., np.ndarray]
@@ -23,9 +23,9 @@ class Function(NamedTuple):
     client_name: str
     """The name of its op for floats; empty if it has none."""
     integer_name: str = ""
-    """The name of its op for integers; empty if they become floats first."""
+    """The name of its op for integers; empty if they are converted to floats first."""
     boolean: bool = False
-    """Whether its result is true or false."""
+    """Whether its result is boolean."""
     engine: str = "vector"
 
 
@@ -67,7 +67,7 @@ def _silu_dx(x: np.ndarray) -> np.ndarray:
 
 
 def _shifted(shift: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """A shift, by at most what the type holds."""
+    """A shift by at most the number of bits of the type."""
     return lambda x, y: shift(x, np.asarray(y).astype(x.dtype) if np.ndim(y) else y)
 
 
@@ -178,11 +178,11 @@ REDUCTIONS: dict[str, Callable[..., np.ndarray]] = {
 
 
 def function_of(op: Any, of: str) -> Function:
-    """The row of what a kernel gives as an op: `nl.exp`, `np.add`, or a name."""
+    """The row of an op that a kernel names: `nl.exp`, `np.add`, or a name."""
     name = op if isinstance(op, str) else getattr(op, "__name__", str(op))
     name = _ALIASES.get(name, name)
     if name not in FUNCTIONS:
-        raise UnsupportedError(f"{of} has no op {name!r}: there are {', '.join(sorted(FUNCTIONS))}")
+        raise UnsupportedError(f"{of} has no op {name!r}: choose one of {', '.join(sorted(FUNCTIONS))}")
     return FUNCTIONS[name]
 
 

@@ -1,7 +1,7 @@
 """The hardware that NKI kernels are written for: sizes, engines, and the instructions of each engine.
 
-The numbers are those of AWS's public architecture guides, for one NeuronCore. Times that follow from them
-are for comparing engines with each other, not for predicting a run.
+The numbers are from AWS's public architecture guides, for one NeuronCore. Estimated times serve to compare
+engines with each other, not to predict a run.
 """
 
 import dataclasses
@@ -10,17 +10,17 @@ import os
 from triton_viz.errors import UnsupportedError
 
 PARTITIONS = 128
-"""The rows of SBUF and PSUM, which engines work on in parallel: the most that a tile's first axis can be."""
+"""The partitions of SBUF and PSUM, which engines process in parallel: the largest first axis of a tile."""
 PSUM_BYTES = 16 * 1024
 """Of each partition."""
 PSUM_BANK_BYTES = 2 * 1024
-"""Of each partition. A product of tiles has to fit into one bank."""
+"""Bytes of each partition. A product of tiles has to fit into one bank."""
 STATIONARY_FREE = 128
-"""The most columns of the tile that stays in the Tensor Engine."""
+"""The most columns of the stationary tile of the Tensor Engine."""
 MOVING_FREE = 512
-"""The most columns of the tile that streams through it: the float32 numbers of a bank."""
+"""The most columns of the moving tile: the number of float32 elements in a bank."""
 BN_STATS_FREE = 512
-"""The most elements of each partition that `bn_stats` takes."""
+"""The most elements of each partition for `bn_stats`."""
 VECTOR_TRANSPOSE = 32
 """The largest square that the Vector Engine transposes."""
 
@@ -39,7 +39,7 @@ class Target:
     bandwidth: float
     """Bytes per second from HBM, one core's share."""
     clocks: dict[str, float]
-    """Each engine's, in Hz."""
+    """The clock of each engine, in Hz."""
 
 
 _CLOCKS = {"tensor": 1.4e9, "vector": 0.96e9, "scalar": 1.4e9, "gpsimd": 1.4e9, "sync": 1.4e9}
@@ -48,11 +48,11 @@ TARGETS = {
     "trn2": Target("trn2", "gen3", 192 * 1024, 0.36e12, _CLOCKS | {"tensor": 2.8e9}),
     "trn3": Target("trn3", "gen4", 256 * 1024, 0.61e12, _CLOCKS | {"tensor": 2.8e9, "vector": 1.2e9}),
 }
-"""By the names of the instances that have them."""
+"""The targets, by the names of the instances that have them."""
 
 
 def target() -> Target:
-    """The target whose limits apply: NEURON_PLATFORM_TARGET_OVERRIDE, or else trn2."""
+    """The target whose limits apply: NEURON_PLATFORM_TARGET_OVERRIDE, or trn2 by default."""
     asked = os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or "trn2"
     other = {"inf2": "trn1"} | {known.version: known.name for known in TARGETS.values()}
     name = other.get(asked.lower(), asked.lower())
@@ -103,17 +103,17 @@ RUNS_ON: dict[str, tuple[str, ...]] = {
     "sequence_bounds": ("gpsimd",),
     "register": ("sync",),
 }
-"""For each instruction the engines that have it; the first is the default."""
+"""For each instruction: the engines that execute it, the default first."""
 
 _FIXED_CYCLES = 64
 """The fixed cost of an instruction."""
 
 
 def seconds(engine: str, on: Target, elements: int, moved: int, slow: int = 1) -> float:
-    """About how long an engine is busy with an instruction.
+    """The estimated time of an instruction on an engine, in seconds.
 
     Engines take one element of each partition (for a product: one column of the moving tile) per cycle.
-    `moved` are the bytes of a DMA, `slow` how many passes the type takes.
+    `moved` are the bytes of a DMA, `slow` is the number of passes that the dtype needs.
     """
     if engine == "dma":
         return moved / on.bandwidth

@@ -1,8 +1,8 @@
-"""Indexing: from the index expressions of a kernel to the elements that they select.
+"""Indexing: converts index expressions of a kernel to the elements that they select.
 
-An index that is regular (integers, slices, `nl.arange` and sums of those) and inside the tensor is a
-view. An index that is irregular, or reaches outside, is kept as coordinates, and checked when it is read or
-written, because only then the mask is known.
+An index that is regular (integers, slices, `nl.arange` and sums of them) and inside the tensor gives a view.
+Any other index is kept as coordinates, and checked when the elements are read or written, when the mask is
+known.
 """
 
 import dataclasses
@@ -23,20 +23,20 @@ class Axis:
     count: int
 
     def inside(self, size: int) -> bool:
-        """Whether all of them are among so many."""
+        """Whether all indices are inside of an axis of this size."""
         last = self.start + self.step * (self.count - 1)
         return not self.count or (min(self.start, last) >= 0 and max(self.start, last) < size)
 
     def positions(self) -> np.ndarray:
-        """All of them."""
+        """All indices, as an array."""
         return self.start + self.step * np.arange(self.count, dtype=np.int64)
 
 
 class GridIndex(np.ndarray):
-    """An index of `mgrid`: of the grid's rank, and one long along the axes that it does not run along.
+    """An index of `mgrid`: it has the grid's rank, and length one along all axes but its own.
 
-    A tile has the axes that its indices run along. So where a grid has more of them than a tensor has
-    indices, the others are left out: `x[p, f]` has two for `p, f, one = nl.mgrid[0:128, 0:512, 0:1]`.
+    A selected tile has only the axes of its indices. So if a grid has more axes than the tensor has indices,
+    the unused axes are dropped: `x[p, f]` has two axes for `p, f, one = nl.mgrid[0:128, 0:512, 0:1]`.
     """
 
 
@@ -47,10 +47,10 @@ class Picked:
     coordinates: tuple[np.ndarray, ...]
     shape: tuple[int, ...]
     spread: tuple[int, ...] | None = None
-    """The shape with the axes that were left out, which masks of the same indices have."""
+    """The shape with the dropped axes, which masks of the same indices have."""
 
     def inside(self, size: tuple[int, ...]) -> np.ndarray:
-        """Which of them a tensor of this size has."""
+        """Which elements are inside of a tensor of this shape."""
         result = np.ones((1,) * len(self.shape), bool)
         for along, n in zip(self.coordinates, size, strict=True):
             result = result & (along >= 0) & (along < n)
@@ -61,7 +61,7 @@ class Picked:
         return tuple(np.clip(c, 0, max(n - 1, 0)) for c, n in zip(self.coordinates, size, strict=True))
 
     def at(self, position: tuple[int, ...]) -> tuple[int, ...]:
-        """The coordinates of one of the elements."""
+        """The coordinates of one element."""
         return tuple(int(np.broadcast_to(c, self.shape)[position]) for c in self.coordinates)
 
 
@@ -103,7 +103,7 @@ def _entry(entry: Any, size: int) -> Any:
 
 
 def basic(key: Key) -> bool:
-    """Whether there are only integers and slices."""
+    """Whether the key has integers and slices only."""
     return not any(isinstance(entry, np.ndarray) for entry in key)
 
 
@@ -111,7 +111,7 @@ def picked(key: Key) -> Picked:
     """The coordinates that a key selects, with NumPy's rules for the axes of the result."""
     if any(entry is None for entry in key):
         raise UnsupportedError(
-            "a new axis (None) cannot be combined with nl.arange, nor reach outside a tensor"
+            "a new axis (None) cannot be combined with nl.arange, nor with indices outside of the tensor"
         )
     arrays = [None if isinstance(entry, Axis) else np.asarray(entry) for entry in key]
     chosen = [at for at, array in enumerate(arrays) if array is not None]
@@ -119,9 +119,9 @@ def picked(key: Key) -> Picked:
         block = np.broadcast_shapes(*(array.shape for array in arrays if array is not None))
     except ValueError:
         shapes = " and ".join(str(array.shape) for array in arrays if array is not None)
-        raise IndexError(f"indices of shapes {shapes} do not fit each other") from None
+        raise IndexError(f"indices of shapes {shapes} cannot be broadcast together") from None
     together = not chosen or chosen[-1] - chosen[0] + 1 == len(chosen)
-    # NumPy puts the indexed axes where they were, or first if slices are between them.
+    # NumPy keeps the position of indexed axes, or puts them first if slices are between them.
     first = chosen[0] if together and chosen else 0
     slices = [at for at in range(len(key)) if arrays[at] is None]
     before = [at for at in slices if together and at < first]
@@ -145,7 +145,7 @@ def picked(key: Key) -> Picked:
 
 
 def _without_unused(found: Picked, indices: int) -> Picked:
-    """Without axes of length one beyond what so many indices make."""
+    """The index without axes of length one that exceed the number of indices."""
     rank = len(found.shape)
     unused = [axis for axis in range(rank - 1, 0, -1) if found.shape[axis] == 1]
     unused = unused[: max(0, rank - max(indices, 2))]

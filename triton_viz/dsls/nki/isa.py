@@ -1,4 +1,4 @@
-"""`nki.isa`, as the `nki` package spells it: destinations first."""
+"""`nki.isa` of the `nki` package, whose instructions take their destination first."""
 
 import inspect
 

@@ -1,6 +1,6 @@
-"""Instructions of `nki.isa` that compute. Each takes its destination first; None makes a new tile.
+"""Instructions of `nki.isa` that compute. Each takes its destination first; None allocates a new tile.
 
-The classic spelling has no destinations, but types and masks, which these take as keywords.
+The classic `neuronxcc.nki` has no destinations, but dtypes and masks, which these functions take as keywords.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ def _two(row: Function, a: np.ndarray, b: np.ndarray, reverse: bool) -> np.ndarr
 
 
 def _wide(values: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """Values as engines compute with them: float32, unless all operands are integers."""
+    """Values in the dtype in which engines compute: float32, unless all operands are integers."""
     return computing(values) if not any(is_float(o.dtype) for o in others) else values.astype(np.float32)
 
 
@@ -91,7 +91,7 @@ def activation(
     mask: Any = None,
     instruction: str = "activation",
 ) -> Tensor:
-    """`op(data * scale + bias)`, and on request the sum of each partition."""
+    """`op(data * scale + bias)`, and optionally the sum of each partition."""
     row = function_of(op, "nisa.activation")
     if row.operands != 1:
         raise UnsupportedError(f"nisa.activation takes a function of one operand, not {row.name}")
@@ -149,7 +149,7 @@ def accumulate(
     data: Tensor | None,
     initial: Any = None,
 ) -> None:
-    """Combine each partition's results into the engine's accumulators, and read those out."""
+    """Combine each partition's results into the engine's accumulators, and read the accumulators."""
     registers = nki_machine.current().registers
     what = word(command)
     if what in ("reset",):
@@ -175,9 +175,7 @@ def accumulate(
         registers[engine] = column
     if reduce_res is not None:
         if engine not in registers:
-            raise KernelError(
-                "reduce_res reads accumulators that nothing was accumulated in: give a reduce_cmd"
-            )
+            raise KernelError("reduce_res reads accumulators that are empty: give a reduce_cmd")
         nki_machine.current().use(reduce_res)
         finish(reduce_res, registers[engine], None, reduce_res.dtype, None)
 
@@ -246,7 +244,7 @@ def tensor_scalar(
     mask: Any = None,
     instruction: str = "tensor_scalar",
 ) -> Tensor:
-    """`(data <op0> operand0) <op1> operand1`, each operand a number or one for each partition."""
+    """`(data <op0> operand0) <op1> operand1`, each operand a scalar or a value for each partition."""
     keep = as_mask(mask, data.shape, data)
     values, undefined, sides = stages(
         data,
@@ -267,7 +265,7 @@ def stages(
     engine: str | None,
     writes: tuple[Tensor, ...],
 ) -> tuple[np.ndarray, np.ndarray | None, list[Operand]]:
-    """One function after the other, each with an operand for each partition."""
+    """Apply functions one after the other, each with an operand for each partition."""
     x = operand(data, keep)
     wanted = [
         (function_of(op, f"nisa.{instruction}"), with_, back)
@@ -308,7 +306,7 @@ def tensor_scalar_reduce(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """`data <op0> operand0`, and that combined in each partition in `reduce_res`."""
+    """`data <op0> operand0`, and its reduction in each partition in `reduce_res`."""
     keep = as_mask(mask, data.shape, data)
     only = [(op0, operand0, reverse0)]
     values, undefined, sides = stages(data, keep, only, "tensor_scalar_reduce", None, writes(dst, reduce_res))

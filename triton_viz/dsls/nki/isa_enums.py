@@ -42,7 +42,7 @@ class dge_mode(enum.Enum):
 
 
 class oob_mode(enum.Enum):
-    """The treatment of an index outside a tensor: an error, or ignored."""
+    """The treatment of an index outside of a tensor: an error, or ignored."""
 
     error = "error"
     skip = "skip"
@@ -69,7 +69,7 @@ def get_nc_version() -> nc_version:
 
 
 def engine_name(asked: Any) -> str | None:
-    """An engine's name; None if it may be any."""
+    """An engine's name; None for any engine."""
     name = asked.value if isinstance(asked, enum.Enum) else asked
     return None if name in (None, 0, "unknown") else str(name)
 

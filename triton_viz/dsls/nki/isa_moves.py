@@ -171,7 +171,7 @@ def tensor_copy_predicated(
 
 
 def memset(dst: Tensor, value: Any, engine: Any = None, name: str | None = None) -> Tensor:
-    """Fill a tile with a number."""
+    """Fill a tile with one value."""
     nki_machine.current().instruction(
         "memset", engine_name(engine), (), (dst,), elements=free_elements(dst.shape)
     )
@@ -218,7 +218,7 @@ def affine_select(
     offset: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """Elements of a tile where `value of the pattern <cmp_op> 0` is true, and a number elsewhere."""
+    """The elements of a tile where `value of the pattern <cmp_op> 0` is true, and a constant elsewhere."""
     if isinstance(on_true_tile, int):  # an older release had the offset there
         raise UnsupportedError("affine_select takes offset= as a keyword, after cmp_op")
     values = affine_values(pattern, offset, channel_multiplier, on_true_tile.shape, "affine_select")
@@ -229,7 +229,7 @@ def affine_select(
 def select_affinely(
     dst: Tensor | None, true: np.ndarray, on_true: Tensor, on_false: float, dtype: Any, mask: Any
 ) -> Tensor:
-    """Elements of a tile where a condition on their indices is true, and a number elsewhere."""
+    """The elements of a tile where a condition on their indices is true, and a constant elsewhere."""
     x = operand(on_true)
     true = np.broadcast_to(np.asarray(true, bool), x.values.shape)
     nki_machine.current().instruction(
@@ -244,7 +244,7 @@ def select_affinely(
 
 
 def nc_n_gather(dst: Tensor | None, data: Tensor, indices: Tensor, name: str | None = None) -> Tensor:
-    """In each partition the elements at these indices."""
+    """The elements at these indices, in each partition."""
     x = operand(data)
     positions = indices.as_index()
     flat = x.values.reshape(data.shape[0], -1)
@@ -272,7 +272,7 @@ def local_gather(
     *,
     mask: Any = None,
 ) -> Tensor:
-    """In each group of 16 partitions, the elements at indices that the group shares."""
+    """The elements at indices that each group of 16 partitions shares."""
     _refuse_mask("local_gather", mask)
     x = operand(src_buffer)
     partitions = src_buffer.shape[0]
@@ -346,7 +346,7 @@ def sequence_bounds(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """For each element, where its segment begins and ends."""
+    """The start and end of each element's segment."""
     _refuse_mask("sequence_bounds", mask)
     ids = operand(segment_ids).values.reshape(-1).astype(np.int64)
     nki_machine.current().instruction("sequence_bounds", None, (segment_ids,), writes(dst), elements=ids.size)
@@ -386,15 +386,15 @@ def set_rng_seed(src_seeds: Tensor, name: str | None = None) -> None:
 
 
 class VirtualRegister:
-    """A register of a core: a number that a kernel can use as a loop bound."""
+    """A register of a core: an integer that a kernel can use as a loop bound."""
 
     def __init__(self, state: int | None = None):
         self.state = state
 
     def value_of_register(self) -> int:
-        """The number."""
+        """The integer in the register."""
         if self.state is None:
-            raise KernelError("a register is read that nothing was loaded into")
+            raise KernelError("a register is read before it was loaded")
         return self.state
 
     def __index__(self) -> int:
@@ -410,12 +410,12 @@ def register_alloc(x: int | None = None) -> VirtualRegister:
 
 
 def register_move(dst: VirtualRegister, src: Any) -> None:
-    """Put a number into a register."""
+    """Set a register to an integer."""
     dst.state = int(src)
 
 
 def register_load(dst: VirtualRegister, src: Tensor) -> None:
-    """Put the only element of a tensor into a register."""
+    """Load the only element of a tensor into a register."""
     values, undefined = src.read()
     if undefined is not None:
         nki_machine.current().report_undefined(src, undefined, "in a register")
@@ -424,16 +424,16 @@ def register_load(dst: VirtualRegister, src: Tensor) -> None:
 
 
 def register_store(dst: Tensor, src: VirtualRegister) -> None:
-    """Put a register into the only element of a tensor."""
+    """Store a register in the only element of a tensor."""
     nki_machine.current().instruction("register", None, (), (dst,))
     dst.write(np.full(dst.shape, int(src)))
 
 
 def core_barrier(data: Tensor, cores: Any, engine: Any = None, name: str | None = None) -> None:
-    """Wait for another core. Programs run one after the other: what a later one writes is undefined here."""
+    """Does not wait: programs run one after the other, so stores of later programs are not visible here."""
     nki_machine.current().instruction("register", None, (data,))
 
 
 def sendrecv(*_: Any, **__: Any) -> None:
-    """Exchange tiles between cores, which run one after the other here."""
+    """Raises an UnsupportedError: cores run one after the other here, and cannot exchange tiles."""
     raise UnsupportedError("nisa.sendrecv is not interpreted: programs run one after the other")

@@ -18,12 +18,12 @@ FLOAT = np.dtype(np.float32)
 
 
 def writes(*tensors: Tensor | None) -> tuple[Tensor, ...]:
-    """The tensors that are given."""
+    """The given tensors, without None."""
     return tuple(tensor for tensor in tensors if tensor is not None)
 
 
 def per_partition(x: Any, rank: int, of: str, partitions: int) -> Operand:
-    """An operand that is a number, or a tile with one for each partition, broadcast over the free axes."""
+    """An operand that is a scalar, or a tile with one value per partition, broadcast over the free axes."""
     op = operand(x)
     if op.values.ndim == 0:
         return op
@@ -41,7 +41,7 @@ def per_partition(x: Any, rank: int, of: str, partitions: int) -> Operand:
 
 
 def not_both_in_psum(name: str, a: Any, b: Any) -> None:
-    """Report two tiles that the vector engine cannot read at once."""
+    """Report two operands in PSUM, which the vector engine cannot read at once."""
     both = [x for x in (a, b) if isinstance(x, Tensor) and x.memory == "PSUM"]
     if len(both) == 2 and both[0].storage is not both[1].storage:
         nki_machine.current().report(
@@ -61,7 +61,7 @@ def result(
     ops_of: list[Operand],
     mask: np.ndarray | None,
 ) -> Tensor:
-    """The result of an instruction, in the dtype that was given."""
+    """The result of an instruction, in the given dtype."""
     if undefined is not None:
         undefined = np.broadcast_to(undefined, values.shape)
     element_dtype = nki_ops.result_dtype(dtype, ops_of)

@@ -1,4 +1,5 @@
-"""Instructions of `nki.isa` that carry a state along each partition; as in `isa_compute`."""
+"""Instructions of `nki.isa` that carry a state along each partition, with the conventions of
+`isa_compute`."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Instructions of `nki.isa` that select, collect statistics and search; as in `isa_compute`."""
+"""Instructions of `nki.isa` that select, search and collect statistics, with the conventions of
+`isa_compute`."""
 
 from typing import Any
 
@@ -39,7 +40,7 @@ def select_reduce(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """`on_true` where the predicate is true, `on_false` elsewhere; the largest of that in `reduce_res`."""
+    """`on_true` where the predicate is true, `on_false` elsewhere; the result's maximum in `reduce_res`."""
     not_both_in_psum("select_reduce", predicate, on_true)
     other = on_false
     if isinstance(on_false, Tensor) and on_false.size == on_false.shape[0] and on_false.ndim != on_true.ndim:
@@ -74,7 +75,7 @@ def range_select(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """Elements whose index in the partition is between bounds, and a number elsewhere."""
+    """The elements whose index in the partition is between bounds, and a constant elsewhere."""
     x, keep = masked(on_true_tile, mask)
     bounds = [per_partition(b, 2, "range_select", on_true_tile.shape[0]) for b in (bound0, bound1)]
     reads = tuple(o.tensor for o in (x, *bounds) if o.tensor is not None)
@@ -101,7 +102,7 @@ def reciprocal(
     dtype: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """One over each element."""
+    """The reciprocal of each element."""
     return _unary("reciprocal", "reciprocal", dst, data, dtype, mask)
 
 
@@ -127,7 +128,7 @@ def exponential(
     *,
     dtype: Any = None,
 ) -> Tensor:
-    """`exp(src - max_value)`, and on request its sum in each partition."""
+    """`exp(src - max_value)`, and optionally its sum in each partition."""
     both = [("subtract", max_value, False), ("exp", None, False)]
     values, undefined, sides = stages(src, None, both, "exponential", None, writes(dst, reduce_res))
     accumulate("vector", values, undefined, "add", reduce_res, reduce_cmd, None, src, reduce_init)
@@ -160,7 +161,7 @@ def bn_stats(
     rows = None
     if x.undefined is not None:
         used = np.broadcast_to(x.undefined, data.shape).reshape(flat.shape) & inside
-        # A row that is undefined as a whole is not used.
+        # The statistics of a completely undefined row are undefined, not an error.
         both = used.any(axis=1) & (used.sum(axis=1) != inside.sum(axis=1))
         if both.any():
             nki_machine.current().report_undefined(data, used.reshape(data.shape), "in bn_stats")
@@ -208,14 +209,14 @@ def bn_aggr(
 
 
 def _present(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """Values, with those that are masked off replaced by one that is neither the largest nor equal to any."""
+    """Values with masked-off elements replaced by one that is not the maximum and equals no other."""
     return values if mask is None else np.where(mask, values.astype(np.float32), -np.inf)
 
 
 def max8(
     dst: Tensor | None, src: Tensor, name: str | None = None, *, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """The eight largest of each partition, the largest first."""
+    """The eight largest elements of each partition, in descending order."""
     x = operand(src)
     flat = _present(computing(x.values), as_mask(mask, src.shape, src)).reshape(src.shape[0], -1)
     if not 8 <= flat.shape[1] <= 16384:

@@ -1,4 +1,5 @@
-"""Keywords of the functions that kernels call: an unknown one is an error that lists the known ones."""
+"""Checks keywords of the functions that kernels call: an unknown one raises an error that lists the known
+ones."""
 
 import functools
 import inspect
@@ -8,16 +9,16 @@ from typing import Any
 from triton_viz.errors import UnsupportedError
 
 _OURS = ("instruction",)
-"""Parameters that our own functions use among each other."""
+"""Internal parameters, which kernels cannot pass."""
 
 
 def strict(prefix: str, functions: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The named functions, each of which refuses unknown keywords."""
+    """The named functions, wrapped to refuse unknown keywords."""
     return {name: _strict(f"{prefix}.{name}", functions[name]) for name in names}
 
 
 def without_first(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A function without its first parameter, which is None."""
+    """A function with None bound to its first parameter."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -31,7 +32,7 @@ def without_first(function: Callable[..., Any], name: str) -> Callable[..., Any]
 def _strict(name: str, function: Any) -> Any:
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return function  # what it calls is strict
+        return function  # the function that it calls checks keywords
     known = [
         parameter.name
         for parameter in parameters

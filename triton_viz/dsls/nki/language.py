@@ -1,6 +1,6 @@
-"""`nki.language`, which both spellings share: creation, moves, functions of tiles, loops, constants.
+"""`nki.language` of both packages: creation, moves, functions of tiles, loops, constants.
 
-Functions of elements come from the table in `functions.py`.
+Elementwise functions come from the table in `functions.py`.
 """
 
 import inspect
@@ -32,7 +32,7 @@ hbm, private_hbm, shared_hbm = buffers.hbm, buffers.private_hbm, buffers.shared_
 par_dim = nki_ops.PartitionDim
 """Marks the partition axis in a shape whose first axes count blocks."""
 
-# --- functions of elements, from the table ---
+# --- elementwise functions, from the table ---
 
 
 def _function(name: str) -> Any:
@@ -60,7 +60,7 @@ globals().update(TYPES)
 
 
 def bypass(x: Any) -> Any:
-    """The identity: the op of an instruction's stage that is not needed."""
+    """The identity, as the op of an unused stage of an instruction."""
     return x
 
 
@@ -83,7 +83,7 @@ def ones(shape: Any, dtype: Any, buffer: Any = None, name: str = "") -> Tensor:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = None, name: str = "") -> Tensor:
-    """A new tensor of one number."""
+    """A new tensor filled with one value."""
     made = nki_ops.allocate(shape, dtype, buffer, name, fill=fill_value)
     if made.memory != "HBM":
         nki_machine.current().instruction(
@@ -98,19 +98,19 @@ def zeros_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "")
 
 
 def empty_like(x: Tensor, dtype: Any = None, buffer: Any = None, name: str = "") -> Tensor:
-    """A new tensor in another's shape."""
+    """A new tensor with another tensor's shape."""
     return ndarray(x.shape, x.dtype if dtype is None else dtype, buffer or x.buffer, name)
 
 
 def shared_constant(constant: Any, dtype: Any = None) -> Tensor:
-    """A tensor in HBM that holds these numbers."""
+    """A tensor in HBM with these values."""
     values = np.asarray(constant)
     element_dtype = values.dtype if dtype is None else as_dtype(dtype)
     return nki_ops.allocate(values.shape, element_dtype, shared_hbm, "constant", fill=values)
 
 
 def shared_identity_matrix(n: int, dtype: Any = np.uint8) -> Tensor:
-    """An identity matrix; in HBM, as a constant is."""
+    """An identity matrix in HBM."""
     return shared_constant(np.eye(n), dtype)
 
 
@@ -140,7 +140,7 @@ def random_seed(seed: Any, mask: Any = None) -> None:
 
 
 def arange(*bounds: int) -> np.ndarray:
-    """Integers to index with: `arange(stop)` or `arange(start, stop)`."""
+    """Integers for indexing: `arange(stop)` or `arange(start, stop)`."""
     return np.arange(*bounds, dtype=np.int64)
 
 
@@ -176,7 +176,7 @@ mgrid = _MakeGrid()
 
 
 def ds(start: Any, size: int) -> slice:
-    """A slice from `start` on, of this size."""
+    """A slice of `size` elements that begins at `start`."""
     begin = int(start)
     return slice(begin, begin + int(size))
 
@@ -190,7 +190,7 @@ affine_range = sequential_range = static_range = dynamic_range = Range
 
 
 def program_id(axis: int = 0) -> int:
-    """Which program this is, along an axis of the grid."""
+    """The index of the program along an axis of the grid."""
     here = nki_machine.current()
     if not 0 <= int(axis) < (here.launched.axes or 1):
         grid = here.launched.grid[: here.launched.axes]
@@ -199,7 +199,7 @@ def program_id(axis: int = 0) -> int:
 
 
 def num_programs(axes: Any = None) -> int:
-    """How many programs there are, along some axes of the grid or along all."""
+    """The number of programs along some axes of the grid, or along all."""
     grid = nki_machine.current().launched.grid
     if axes is None:
         return math.prod(grid)
@@ -207,7 +207,7 @@ def num_programs(axes: Any = None) -> int:
 
 
 def program_ndim() -> int:
-    """How many axes the grid has."""
+    """The number of axes of the grid."""
     return nki_machine.current().launched.axes
 
 
@@ -264,7 +264,7 @@ def copy(src: Tensor, *, mask: Any = None, dtype: Any = None, buffer: Any = None
 
 
 def static_cast(arr: Any, dtype: Any) -> Any:
-    """A tile, or a number, as another dtype."""
+    """A tile or a scalar, converted to another dtype."""
     return copy(arr, dtype=dtype) if isinstance(arr, Tensor) else as_dtype(dtype).type(arr)
 
 
@@ -303,7 +303,7 @@ any = _reduction("any", "logical_or", "Whether one is true", bool)
 
 
 def _count(x: Tensor, axis: Any, mask: Any) -> np.ndarray | int:
-    """How many elements each result of a reduction combines."""
+    """The number of elements that each result of a reduction combines."""
     axes = [int(a) % x.ndim for a in (axis if isinstance(axis, tuple | list) else [axis])]
     keep = nki_ops.as_mask(mask, x.shape, x)
     if keep is None:
@@ -391,12 +391,13 @@ def transpose(x: Tensor, *, dtype: Any = None, mask: Any = None) -> Tensor:
 
 
 def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None) -> Tensor:
-    """A tile combined over the iterations of loops. Assign it to the tile that it is combined with."""
+    """Raises an UnsupportedError: a reduction over the iterations of loops is not interpreted."""
     raise UnsupportedError("nl.loop_reduce is not interpreted: write tile[...] = nl.add(tile, x) instead")
 
 
 def all_reduce(x: Any, op: Any, program_axes: Any) -> Tensor:
-    """A tile combined over programs, which run one after the other here."""
+    """A reduction over programs. With more than one program an UnsupportedError: they run one after the
+    other."""
     if num_programs(program_axes) == 1:
         return copy(x)
     raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""Limits of the chip and of dtypes, and predicates of buffers, as `nki.language` names them."""
+"""The parts of `nki.language` for limits of the chip and of dtypes, and predicates of memory regions."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from triton_viz.dsls.nki.dtypes import as_dtype
 
 
 class _TileSize:
-    """The sizes that the hardware has."""
+    """The limits of the hardware."""
 
     pmax = hardware.PARTITIONS
     psum_fmax = psum_bank_fmax = hardware.PSUM_BANK_BYTES // 4

@@ -26,33 +26,34 @@ class Ledger:
         self.target = target
         self.engines: dict[str, EngineTotals] = collections.defaultdict(EngineTotals)
         self.moved: dict[tuple[str, str], int] = collections.Counter()
-        """Bytes by the memory that they come from and the one that they go to."""
+        """Bytes by source and destination memory."""
         self.read: dict[str, int] = collections.Counter()
         self.written: dict[str, int] = collections.Counter()
         """Bytes by memory, of all instructions."""
         self.peaks: dict[str, int] = collections.Counter()
-        """By memory, the most bytes of a partition that any program had in use at once."""
+        """By memory: the peak use in bytes of a partition, of any program."""
         self.tick = 0
-        """How many instructions the current program has executed."""
+        """The number of instructions that the current program has executed."""
         self.buffers: list[Storage] = []
 
     def begin(self) -> None:
-        """The next program."""
+        """Begin the next program."""
         self.tick = 0
         self.buffers = []
 
     def allocated(self, storage: "Storage") -> None:
-        """A buffer on the chip. It is in use from its first write on."""
+        """Add a buffer on the chip. It is in use from its first write on."""
         storage.born = storage.last = self.tick
         storage.position = len(self.buffers)
         self.buffers.append(storage)
 
     def limit(self, memory: str) -> int:
-        """The bytes that a partition of a memory has."""
+        """The capacity of a memory in bytes of each partition."""
         return PSUM_BYTES if memory == "PSUM" else self.target.sbuf_bytes
 
     def most_in_use(self, memory: str) -> tuple[int, "Storage | None", list["Storage"]]:
-        """The most bytes of a partition in use at once, the buffer that made it so many, and all of them."""
+        """The peak use in bytes of a partition, the buffer that caused it, and all buffers in use at that
+        time."""
         changes: dict[int, list[tuple[int, Storage]]] = collections.defaultdict(list)
         for storage in self.buffers:
             if storage.memory == memory:
@@ -72,7 +73,7 @@ class Ledger:
                     live.pop(id(storage), None)
                 if total > peak and not over:
                     peak, culprit, at_peak = total, storage, list(live.values())
-                    over = total > self.limit(memory)  # the first buffer that does not fit is shown
+                    over = total > self.limit(memory)  # report the first buffer that does not fit
                 peak = max(peak, total)
         self.peaks[memory] = max(self.peaks[memory], peak)
         return peak, culprit, at_peak

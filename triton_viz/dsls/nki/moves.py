@@ -47,7 +47,7 @@ def _inside(tensor: Tensor, keep: np.ndarray | None) -> np.ndarray | None:
 
 
 def undefined_of(tensor: Tensor) -> np.ndarray | None:
-    """Which elements of a part of HBM nothing was written to."""
+    """Which elements of a part of HBM are undefined."""
     if tensor.undefined is None:
         return None
     if tensor.picked is None:
@@ -59,7 +59,7 @@ def undefined_of(tensor: Tensor) -> np.ndarray | None:
 
 
 def store(dst: Tensor, value: Any, mask: Any = None) -> None:
-    """Store a tile, or a number, in HBM."""
+    """Store a tile or a scalar in HBM."""
     keep = as_mask(mask, dst.shape, dst)
     here = nki_machine.current()
     source = value if isinstance(value, Tensor) else None
@@ -75,7 +75,7 @@ def store(dst: Tensor, value: Any, mask: Any = None) -> None:
             used = used & dst.picked.inside(dst.array.shape)
         if used.any():
             assert source is not None
-            here.report_undefined(source, used, f"as what is stored in {dst.name}")
+            here.report_undefined(source, used, f"as the value stored in {dst.name}")
     here.builder.store(dst, as_value(values), keep)
     define(dst, keep)
     count = dst.size if keep is None else int(keep.sum())
@@ -101,7 +101,7 @@ def _fitted(
 
 
 def define(dst: Tensor, keep: np.ndarray | None) -> None:
-    """Mark the elements that a store has written as defined."""
+    """Mark the elements that a store wrote as defined."""
     if dst.undefined is None:
         return
     if dst.picked is None:
@@ -171,7 +171,7 @@ def atomic(dst: Tensor, value: Any, op: Any, mask: Any) -> None:
     values, undefined = operand(value, keep)[:2]
     values, undefined = _fitted(values, undefined, dst)
     if undefined is not None and (undefined if keep is None else undefined & keep).any():
-        here.report_undefined(value, undefined, f"as what is added to {dst.name}")
+        here.report_undefined(value, undefined, f"as the value added to {dst.name}")
     here.instruction("dma_copy", None, (value,) if isinstance(value, Tensor) else (), (dst,))
     here.builder.atomic(dst, as_value(values), keep, "add")
     here.moved("SBUF", "HBM", (dst.size if keep is None else int(keep.sum())) * dst.itemsize)

@@ -1,4 +1,4 @@
-"""From a caller's arguments to a kernel's, and from a kernel's result to its caller's."""
+"""Converts a caller's arguments to a kernel's, and a kernel's result to its caller's types."""
 
 import dataclasses
 from typing import Any
@@ -16,11 +16,11 @@ _AS_BITS = {
     "float8_e4m3fn": ("uint8", ml_dtypes.float8_e4m3fn),
     "float8_e5m2": ("uint8", ml_dtypes.float8_e5m2),
 }
-"""The torch types that NumPy lacks: the integers of their width, and ml_dtypes' type."""
+"""The torch dtypes that NumPy lacks, with the integer dtype of the same width, and ml_dtypes' dtype."""
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it becomes a tensor in HBM: an array of NumPy's or JAX's, or a tensor of torch's."""
+    """Whether an argument becomes a tensor in HBM: a NumPy or JAX array, or a torch tensor."""
     return (
         isinstance(value, np.ndarray)
         or hasattr(value, "untyped_storage")
@@ -38,7 +38,7 @@ def as_array(value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray):
         return value
     if not hasattr(value, "untyped_storage"):
-        return np.array(value)  # JAX's cannot be written to
+        return np.array(value)  # JAX arrays are read-only
     import torch
 
     tensor = value.detach()
@@ -52,7 +52,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def as_argument(name: str, value: Any) -> Any:
-    """A caller's argument as the kernel receives it: tensors are in HBM, anything else is unchanged."""
+    """A caller's argument, converted for the kernel: tensors are in HBM, other objects are unchanged."""
     if is_tensor(value):
         array = as_array(value)
         if array.dtype.kind not in "biuf" and array.dtype not in TYPES.values():
@@ -87,7 +87,7 @@ def tensors_of(name: str, value: Any) -> list[tuple[str, Tensor]]:
 
 
 def as_result(value: Any, in_torch: bool) -> Any:
-    """A kernel's result as its caller receives it: arrays, or torch tensors if the arguments were such."""
+    """A kernel's result, converted for its caller: to arrays, or to torch tensors if the arguments were."""
     if isinstance(value, Tensor):
         if value.memory != "HBM":
             raise HardwareError(

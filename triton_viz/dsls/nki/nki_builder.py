@@ -1,4 +1,4 @@
-"""The builder: the ops that `nki.language` and `nki.isa` are made of. Clients receive its methods as ops.
+"""The builder: the ops with which `nki.language` and `nki.isa` are implemented, and which clients receive.
 
 Values have one lane: programs run one after the other.
 """
@@ -15,7 +15,7 @@ from triton_viz.executor.value import Value
 
 
 class Builder:
-    """Executes ops. Its callers keep track of undefined elements."""
+    """Executes ops. Its callers track undefined elements."""
 
     # --- engines ---
 
@@ -28,7 +28,7 @@ class Builder:
         writes: tuple[Tensor, ...],
         seconds: float,
     ) -> None:
-        """An engine begins an instruction, which the ops that follow belong to."""
+        """Begin an instruction of an engine. The following ops belong to it."""
 
     # --- HBM ---
 
@@ -42,7 +42,7 @@ class Builder:
         target.write(values.data[0], None, mask)
 
     def atomic(self, target: Tensor, values: Value, mask: np.ndarray | None, operation: str) -> Value:
-        """Combine values with a part of a tensor in HBM; several may go to one element."""
+        """Combine values with a part of a tensor in HBM, in which elements may occur several times."""
         before, _ = target.read(mask)
         before = np.array(before)
         keep = target.checked(mask)
@@ -59,7 +59,7 @@ class Builder:
     # --- between memories on the chip ---
 
     def transfer(self, values: Value, source: str, destination: str, tensor: str) -> Value:
-        """Elements that go from one memory to another, or within one."""
+        """Copy elements from one memory to another, or within a memory."""
         return values
 
     # --- arithmetic ---
@@ -98,8 +98,7 @@ def _op(self: Builder, function: str, *operands: Value) -> Value:
 COMPUTED = frozenset(
     name for row in FUNCTIONS.values() for name in (row.client_name, row.integer_name) if name
 )
-"""The methods that compute element by element, one for each name that clients know; the function is their
-first argument."""
+"""The names of the elementwise methods. Their first argument is the function."""
 
 for _name in COMPUTED:
     setattr(Builder, _name, _op)

@@ -1,4 +1,4 @@
-"""NKI's ops as clients see them: for each method of the builder an `Op` type, and an adapter."""
+"""NKI's `DSL`: for each method of the builder, the type of its record and its adapter."""
 
 import contextlib
 import functools
@@ -22,7 +22,7 @@ from triton_viz.executor.value import Value
 
 
 def compact(mask: np.ndarray | None) -> Mask:
-    """A mask in its shortest form: None if it is true everywhere, bounds if it is a box."""
+    """A mask in its most compact form: None if it is true everywhere, bounds if it is a box."""
     if mask is None or mask.all():
         return None
     if not mask.ndim:
@@ -39,7 +39,7 @@ def compact(mask: np.ndarray | None) -> Mask:
 
 
 class _Accessed(Accessed):
-    """An access whose tensor is known: an element outside of it does not belong to another tensor."""
+    """An access to a known tensor: elements outside of it are not attributed to another tensor."""
 
     def __init__(self, tensor: Tensor, mask: np.ndarray | None, semantics: frozenset[str] = frozenset()):
         def packed(values: Value) -> np.ndarray:
@@ -51,7 +51,7 @@ class _Accessed(Accessed):
 
     @functools.cached_property
     def elements(self) -> AccessedElements:
-        """The elements."""
+        """The accessed elements."""
         assert self._tensor is not None
         anywhere = msgspec.structs.replace(self._tensor, storage=(-(2**62), 2**62))
         return find_accessed_elements(self.pointers, self.mask, self.width, Tensors([anywhere]))

@@ -21,7 +21,7 @@ def _iterate(numbers: range, line: int) -> Iterator[int]:
                 callback(line, position)
             yield number
     finally:
-        # Also after `break`, when the generator is deleted.
+        # also runs after `break`, when the generator is deleted
         if entry in here.loops:
             del here.loops[here.loops.index(entry) :]
         for callback in here.after_loop:
@@ -29,7 +29,8 @@ def _iterate(numbers: range, line: int) -> Iterator[int]:
 
 
 class Range:
-    """A loop's range: iterating it is the loop. It has a length and can be indexed, as Python's has."""
+    """The range of a loop, which reports its iterations. It has a length and can be indexed, like
+    Python's."""
 
     def __init__(self, start: Any, stop: Any = None, step: Any = 1):
         bounds = (0, start) if stop is None else (start, stop)

@@ -1,4 +1,4 @@
-"""The machine: runs the programs of a launch one after the other, and keeps their position in the kernel."""
+"""The machine: runs the programs of a launch one after the other, and tracks their position in the kernel."""
 
 import linecache
 import re
@@ -30,11 +30,11 @@ current, is_running = running.current, running.is_running
 
 
 class Launched:
-    """State that all programs of a launch share: tensors in HBM, totals, and the callback for issues."""
+    """The state that all programs of a launch share: tensors in HBM, totals, and the callback for issues."""
 
     def __init__(self, kernel: Callable, grid: Program, axes: int, on_issue: Callable[[Issue], bool]):
         self.kernel = kernel
-        """The plain function, as the user wrote it."""
+        """The kernel's Python function, unchanged."""
         self.grid, self.axes = grid, axes
         self.on_issue = on_issue
         """Called with a violation; True if a client keeps it, so that the program continues."""
@@ -42,15 +42,15 @@ class Launched:
         self.adopted: list[TensorInfo] = []
         """Tensors in HBM that the kernel allocated."""
         self.shared: list[Storage] = []
-        """Those of them that all programs share, in the order of their allocation."""
+        """The shared tensors among them, in the order of their allocation."""
         self.private: list[Storage] = []
-        """Those that each program has for itself, kept while the launch runs."""
+        """The private tensors of programs, which have to exist until the launch ends."""
         self.names: set[str] = set()
         self.events: list[list[Any]] = []
-        """For each program its buffers' records."""
+        """The records of the buffers of each program."""
 
     def unique(self, name: str) -> str:
-        """A name that no tensor of the launch has yet."""
+        """A name that is unique among the tensors of the launch."""
         found, number = name, 2
         while found in self.names:
             found, number = f"{name}_{number}", number + 1
@@ -71,7 +71,7 @@ class Machine:
         self.programs = Programs(launched.grid, Numbers(1))
         self.program: Program = (0, 0, 0)
         self.loops: list[list[int]] = []
-        """For each loop around the current statement its line, and which iteration this is."""
+        """For each loop around the current statement: its line and iteration."""
         self.before_loop, self.loop_iteration, self.after_loop = running.loop_callbacks
         self.on_ordered: Callable[[], None] = lambda: None
         self.results: list[Any] = []
@@ -81,7 +81,7 @@ class Machine:
         self.random = np.random.default_rng(0)
         self._allocated_shared = 0
         self._latest: tuple[str, str, tuple[Tensor, ...]] = "", "", ()
-        """The name and the engine of the latest instruction, and what it names as written."""
+        """The name and engine of the latest instruction, and the tensors that it names as written."""
 
     # --- the interface of the executor ---
 
@@ -100,7 +100,7 @@ class Machine:
         return self.programs
 
     def run(self) -> None:
-        """Run the kernel for it."""
+        """Run the kernel for the program."""
         try:
             with np.errstate(all="ignore"):
                 self.results.append(self._run())
@@ -110,10 +110,10 @@ class Machine:
             raise
 
     def undo(self) -> None:
-        """Nothing is ever run again."""
+        """Does nothing: no program runs again."""
 
     def may_wait(self, others_may_help: bool) -> None:
-        """Programs do not wait for each other."""
+        """Does nothing: programs do not wait for each other."""
 
     def here(self) -> Here:
         """The kernel, the programs and the iterations of the op that is being executed."""
@@ -121,13 +121,13 @@ class Machine:
 
     @property
     def iterations(self) -> tuple[tuple[int, int], ...]:
-        """For each loop around the current statement its line, and which iteration this is."""
+        """For each loop around the current statement: its line and iteration."""
         return tuple((line, index) for line, index in self.loops)
 
-    # --- where in the source ---
+    # --- source positions ---
 
     def path(self) -> tuple[Site, ...]:
-        """The user's lines that are being executed, the kernel's own first."""
+        """The lines of the kernel and its functions that are being executed, the kernel's first."""
         return kernel_call_path(self.launched.kernel)
 
     def named_here(self, path: tuple[Site, ...], otherwise: str) -> str:
@@ -151,9 +151,9 @@ class Machine:
         slow: int = 1,
         mask: np.ndarray | None = None,
     ) -> str:
-        """Note that an engine executes an instruction; the result is the engine.
+        """Note that an engine executes an instruction. Returns the engine.
 
-        A mask says how much of what is in HBM is really touched.
+        Only the elements of HBM where the mask is true count as accessed.
         """
         engine = self._engine(name, engine, (*reads, *writes))
         ledger = self.launched.ledger
@@ -187,15 +187,16 @@ class Machine:
     # --- results that are assigned ---
 
     def writes_directly(self, value: Any, part: "Tensor") -> bool:
-        """Whether the latest instruction, whose result is this value, can write it to a part of a tensor."""
+        """Whether the latest instruction could write its result, this value, to a part of a tensor
+        directly."""
         if not self._is_latest_result(value) or value.size != part.size:
             return False
-        # The tensor engine writes PSUM, and DMA engines do not; others write both.
+        # The tensor engine writes PSUM only, DMA engines do not write PSUM; other engines write both.
         engine = self._latest[1]
         return value.memory == part.memory or (part.memory == "PSUM" and engine not in ("tensor", "dma"))
 
     def is_new_product(self, value: Any, total: "Tensor") -> bool:
-        """Whether this is the product that the tensor engine just made, and it can add it to this in PSUM."""
+        """Whether a value is the latest product, which the tensor engine can add to this tensor in PSUM."""
         return (
             self._is_latest_result(value)
             and self._latest[0] == "nc_matmul"
@@ -206,7 +207,8 @@ class Machine:
         )
 
     def redirect(self, value: "Tensor", part: "Tensor") -> None:
-        """The latest instruction wrote its result, this value, to a part of a tensor: it has no buffer."""
+        """Record that the latest instruction wrote its result to a part of a tensor, without a buffer for
+        it."""
         ledger = self.launched.ledger
         named = any(tensor.storage is value.storage for tensor in self._latest[2])
         if not named and ledger.buffers and ledger.buffers[-1] is value.storage:
@@ -219,11 +221,11 @@ class Machine:
         return storage is not None and value.whole and storage.made == self.launched.ledger.tick > 0
 
     def use(self, tensor: "Tensor") -> None:
-        """Note that a tensor is still in use."""
+        """Note a use of a tensor, which extends its lifetime."""
         tensor.storage.use(self.launched.ledger.tick)
 
     def moved(self, source: str, destination: str, count: int) -> None:
-        """Note bytes that went from one memory to another."""
+        """Add bytes to the transfers between two memories."""
         self.launched.ledger.moved[source, destination] += count
 
     def _engine(self, name: str, asked: str | None, tensors: "tuple[Tensor, ...]") -> str:
@@ -253,7 +255,7 @@ class Machine:
     # --- allocation ---
 
     def on_chip(self, storage: "Storage") -> None:
-        """Note a new buffer in SBUF or PSUM, which must fit."""
+        """Add a buffer in SBUF or PSUM, and report it if it does not fit."""
         ledger = self.launched.ledger
         storage.path, storage.iterations = self.path(), self.iterations
         storage.name = storage.name or self.named_here(storage.path, "tile")
@@ -280,7 +282,7 @@ class Machine:
             )
 
     def take_shared(self, shape: tuple[int, ...], dtype: np.dtype) -> "Storage | None":
-        """The next tensor that all programs share, if an earlier program has allocated it."""
+        """The next shared tensor, if an earlier program has allocated it."""
         position = self._allocated_shared
         self._allocated_shared += 1
         if position >= len(self.launched.shared):
@@ -294,14 +296,15 @@ class Machine:
         return found
 
     def _check_capacity(self) -> None:
-        """Report buffers in use at once that do not fit; the last use of each is known only at the end."""
+        """Report buffers that do not fit at the same time. Called at the end, when all last uses are
+        known."""
         ledger = self.launched.ledger
         for memory in ("SBUF", "PSUM"):
             peak, culprit, live = ledger.most_in_use(memory)
             if culprit is None or peak <= ledger.limit(memory):
                 continue
             if any(one.bytes_per_partition > ledger.limit(memory) for one in live):
-                continue  # that one was reported where it was allocated
+                continue  # reported at its allocation
             largest = sorted(live, key=lambda one: -one.bytes_per_partition)[:4]
             others = ", ".join(
                 f"{one.name} ({one.bytes_per_partition:,}, line {one.path[-1].line})"
@@ -332,7 +335,7 @@ class Machine:
         error: type[KernelError] = HardwareError,
         **fields: Any,
     ) -> None:
-        """Report a violation to the clients; if none keeps it, raise it as an error."""
+        """Report a violation to the clients. If no client keeps it, raise `error`."""
         issue = Issue(
             programs=self.programs,
             call_path=self.path() if path is None else path,
@@ -352,7 +355,7 @@ class Machine:
         raise raised
 
     def report_outside(self, tensor: "Tensor", bad: np.ndarray, mask: np.ndarray | None) -> None:
-        """A read or write outside a tensor."""
+        """Report a read or write outside of a tensor."""
         assert tensor.picked is not None
         position = tuple(int(i) for i in np.argwhere(bad)[0])
         index = tensor.picked.at(position)
@@ -384,7 +387,7 @@ class Machine:
         )
 
     def report_undefined(self, tensor: "Tensor", undefined: np.ndarray, used: str) -> None:
-        """A use of elements that nothing was written to."""
+        """Report a use of undefined elements."""
         position = tuple(int(i) for i in np.argwhere(undefined)[0])
         count = int(undefined.sum())
         self.report(

@@ -1,7 +1,7 @@
-"""Modules that stand in for `nki` and `neuronxcc.nki` where those are not installed.
+"""Stand-in modules for `nki` and `neuronxcc.nki`, if these are not installed.
 
-`install` adds a finder after all others, which Python asks only for modules that no other finder has: a real
-installation is never shadowed.
+`install` appends a finder, which Python calls only for modules that no other finder has: a real installation
+is never shadowed.
 """
 
 import functools
@@ -17,7 +17,8 @@ from triton_viz.dsls.nki import buffers, classic_isa, isa, language
 
 
 class Kernel:
-    """The result of `@nki.jit`. Called, it runs on the CPU, without clients unless it is traced."""
+    """The result of `@nki.jit`. Calling it runs the kernel on the CPU, without clients unless it is
+    traced."""
 
     def __init__(self, function: Callable, grid: Any = None):
         self.func = function
@@ -28,10 +29,10 @@ class Kernel:
         return type(self)(self.func, grid)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it."""
+        """Launch the kernel; inside another kernel, call it as a plain function."""
         from triton_viz.dsls.nki import nki_machine
 
-        if nki_machine.is_running():  # called by another kernel: a plain function
+        if nki_machine.is_running():  # inside another kernel
             return self.func(*args, **kwargs)
         return self.run(*args, grid=self.grid, **kwargs)
 
@@ -44,19 +45,19 @@ class Kernel:
 
 
 def jit(function: Callable | None = None, **_: Any) -> Any:
-    """Mark a function as a kernel: `@nki.jit`, or `@nki.jit(mode=...)`, whose options do nothing here."""
+    """Mark a function as a kernel: `@nki.jit`, or `@nki.jit(mode=...)`, whose options are ignored."""
     if function is None:
         return jit
     return function if isinstance(function, Kernel) else Kernel(function)
 
 
 def simulate_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run a kernel on the CPU, as the classic spelling has it."""
+    """Run a kernel on the CPU: the function of the classic `neuronxcc.nki`."""
     return jit(kernel)(*args, **kwargs)
 
 
 def simulate(kernel: Any) -> Any:
-    """A kernel that runs on the CPU, as the `nki` package has it: here every kernel does."""
+    """Returns the kernel: the function of the `nki` package. Here all kernels run on the CPU."""
     return jit(kernel)
 
 
@@ -68,13 +69,13 @@ class _Annotated:
 
 
 class _Allocator:
-    """A region of memory that an allocator of `nki.compiler` gives; the position in it is ignored."""
+    """An allocator of `nki.compiler`. Addresses are ignored."""
 
     def __init__(self, region: buffers.MemoryRegion):
         self.region = region
 
     def auto_alloc(self, *_: Any, **__: Any) -> buffers.MemoryRegion:
-        """The region."""
+        """The memory region."""
         return self.region
 
     alloc = mod_alloc = auto_alloc
@@ -114,7 +115,7 @@ def _make() -> dict[str, ModuleType]:
     typing = {"tensor": _Annotated()}
     made: dict[str, ModuleType] = {}
     for root, instructions in (("nki", isa), ("neuronxcc.nki", classic_isa)):
-        # The newer spelling has it in SBUF, the classic one in HBM.
+        # The `nki` package has it in SBUF, the classic one in HBM.
         eye = {"shared_identity_matrix": language.identity_matrix} if root == "nki" else {}
         parts = {
             "language": _contents(language) | eye,
@@ -140,12 +141,13 @@ _modules: dict[str, ModuleType] = {}
 
 
 def module_for(name: str) -> ModuleType | None:
-    """Our module for a name of the vendor's, also where theirs is installed; None if we have none."""
+    """Our module for a module name of the vendor, also if the vendor's is installed; None if there is
+    none."""
     if not _modules:
         _modules.update(_make())
     if name in _modules:
         return _modules[name]
-    # A private module of theirs that re-exports, such as nki.language.core.
+    # A private module of the vendor whose names are re-exported, such as nki.language.core.
     parts = name.split(".")
     while parts := parts[:-1]:
         if (found := _modules.get(".".join(parts))) is not None and ".".join(parts) not in (
@@ -173,7 +175,7 @@ class _Finder(MetaPathFinder, Loader):
         return _modules[spec.name]
 
     def exec_module(self, module: ModuleType) -> None:
-        """The module is complete already."""
+        """Does nothing: the module is complete."""
 
 
 _finder = _Finder()

@@ -1,4 +1,4 @@
-"""The functions that instructions are made of: `nki.language` and `nki.isa` both name them."""
+"""The functions with which `nki.language` and `nki.isa` implement instructions."""
 
 from triton_viz.dsls.nki.moves import atomic, copy, define, load, load_transposed, store, undefined_of
 from triton_viz.dsls.nki.products import matmul, transpose

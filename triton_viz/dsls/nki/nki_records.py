@@ -1,4 +1,4 @@
-"""Records of an NKI launch that no client makes: its buffers, and its totals."""
+"""The records that the language adds to an NKI launch: its buffers and its totals."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ class NeuronProfile(ChipProfile, frozen=True, tag=True, kw_only=True):
 
 
 def events_of(machine: "Machine") -> list[SbufEvent]:
-    """The buffers of the program that has just run, in their order."""
+    """The records of the buffers of the last program, in the order of their allocation."""
     ledger = machine.launched.ledger
     return [
         SbufEvent(
@@ -41,7 +41,7 @@ def events_of(machine: "Machine") -> list[SbufEvent]:
 
 
 def profile_of(launched: "Launched", site: Site) -> NeuronProfile:
-    """The totals of a launch that is over."""
+    """The totals of a launch that has ended."""
     ledger = launched.ledger
     longest = max((totals.seconds for totals in ledger.engines.values()), default=0.0)
     found = [(name, ledger.engines[name]) for name in ENGINES if name in ledger.engines]

@@ -1,8 +1,8 @@
 """Python's operators on tensors of a kernel, and assignment to parts of them.
 
-`tile[...] = nisa.op(...)` is one instruction, which writes the tile: the classic spelling has no
-destinations. So a result that only the assignment refers to is written directly to the part that it is
-assigned to, without a copy.
+In the classic `neuronxcc.nki`, which has no destinations, `tile[...] = nisa.op(...)` is one instruction that
+writes the tile. So a result without other references is written directly to the part that it is assigned to,
+without a copy.
 """
 
 import sys
@@ -39,7 +39,7 @@ _UNARY = {"neg": "negative", "abs": "abs", "invert": "invert"}
 
 
 def assign(part: Tensor, value: Any, temporary: bool = False) -> None:
-    """Assign a tile or a number to a part of a tensor. Nothing else refers to a temporary value."""
+    """Assign a tile or a scalar to a part of a tensor. `temporary` values have no other references."""
     if part.memory == "HBM":
         nki_ops.store(part, value)
         return
@@ -59,7 +59,7 @@ def assign(part: Tensor, value: Any, temporary: bool = False) -> None:
         here.instruction("tensor_copy", None, reads, (part,), elements=nki_ops.free_elements(part.shape))
     else:
         here.redirect(value, part)
-    # The mask of the instruction that made this value is one of this assignment, too.
+    # The mask of the instruction that made this value also applies to the assignment.
     mask = None
     if isinstance(value, Tensor):
         if value.whole and value.storage.masked is not None and value.shape == part.shape:
@@ -125,7 +125,7 @@ _References.measure()
 
 
 def _add_product(total: Tensor, product: Tensor) -> None:
-    """`total += nisa.nc_matmul(...)`: the tensor engine adds to what is in PSUM; no other engine is busy."""
+    """`total += nisa.nc_matmul(...)`: the tensor engine accumulates in PSUM, without another engine."""
     values, before = nki_ops.operand(product), nki_ops.operand(total)
     added = before.values.astype(np.float32) + values.values.reshape(total.shape)
     missing = None if values.undefined is None else values.undefined.reshape(total.shape)
@@ -158,7 +158,7 @@ def _unary(name: str) -> Any:
 
 
 def install() -> None:
-    """Give tensors their operators."""
+    """Define the operators of tensors."""
     made: dict[str, Any] = {"__setitem__": _set_item}
     for short, name in _BINARY.items():
         made[f"__{short}__"] = _operator(name, reverse=False)

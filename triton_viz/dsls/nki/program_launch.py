@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def launch(call: Call, grid: Any, manager: "ClientManager") -> Any:
-    """`DSL.launch`: run a kernel for all programs of a grid, and return what its caller receives."""
+    """`DSL.launch`: run a kernel for all programs of a grid, and return its result for the caller."""
     with running.kept():
         return _run(call.fn, grid, call.arguments, manager)
 
@@ -47,7 +47,7 @@ def _run(function: Callable, grid: Any, arguments: dict[str, Any], manager: "Cli
             arrays.append(tensor.storage.info)
         manager.arg_callback(key, value)
     known = {info.name for info in manager.named}
-    # What only we find tensors in: a dataclass, an array of JAX's.
+    # Arguments in which the core finds no tensors: dataclasses, JAX arrays.
     launched.adopted += [info for info in arrays if info.name not in known]
     manager.adopted = lambda: launched.adopted
     manager.grid_callback(size)

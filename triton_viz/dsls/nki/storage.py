@@ -1,4 +1,4 @@
-"""The memory behind a tensor: an HBM array, or a buffer in SBUF or PSUM, with its use over time."""
+"""The memory of a tensor: an array in HBM, or a buffer in SBUF or PSUM with its lifetime."""
 
 import math
 from typing import Any
@@ -34,20 +34,20 @@ class Storage:
     ):
         self.array, self.memory, self.name = array, memory, name
         self.undefined = undefined
-        """Which elements are undefined; None if all are defined."""
+        """Which elements are undefined; None if there are none."""
         self.masked: np.ndarray | None = None
-        """The mask of the instruction that made this tile, if it left elements out."""
+        """The mask of the instruction that made this tile, if it masked elements off."""
         self.partition_axis = partition_axis
         self.argument: Any = None
         """The caller's array or tensor, if this is an argument."""
         self.info: TensorInfo | None = None
         self.path: tuple[Site, ...] = ()
-        """Where it was allocated."""
+        """The source lines of its allocation."""
         self.iterations: tuple[tuple[int, int], ...] = ()
         self.position = 0
-        """Among the buffers of its program."""
+        """Its index among the buffers of its program."""
         self.born = self.last = 0
-        """The first instruction that uses it, and the last."""
+        """The first and the last instruction that use it."""
         self.used = False
         self.made = 0
         """The instruction whose result it is; 0 if it was allocated without one."""
@@ -55,14 +55,14 @@ class Storage:
         """The instructions whose results were assigned to parts of it, which they wrote directly."""
 
     def use(self, tick: int) -> None:
-        """An instruction uses it."""
+        """Note that the current instruction uses it."""
         if not self.used:
             self.used, self.born = True, tick
         self.last = tick
 
     @property
     def bytes_per_partition(self) -> int:
-        """The bytes that it takes of each partition."""
+        """Its size in bytes of each partition."""
         shape = self.array.shape
         others = [n for axis, n in enumerate(shape) if axis != self.partition_axis]
         return math.prod(others) * self.array.itemsize

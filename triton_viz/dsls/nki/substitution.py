@@ -1,6 +1,6 @@
-"""The function that the user wrote, with NKI's names replaced by ours.
+"""Substitution: a copy of the kernel's function, in which NKI's names refer to our modules.
 
-So a kernel runs here even where the vendor's package is installed: the package itself is not changed.
+So a kernel runs here even if the vendor's package is installed. The package itself is not changed.
 """
 
 import functools
@@ -17,7 +17,7 @@ _ROOTS = ("nki", "neuronxcc")
 
 
 def runnable(function: Callable) -> Callable:
-    """The function, and those of the user's that it calls, with `range` and the vendor's names replaced."""
+    """The function, and the user's functions that it calls, with `range` and the vendor's names replaced."""
     return _Substitution().function(function)
 
 
@@ -66,7 +66,9 @@ class _Substitution:
         module = getattr(value, "__module__", None)
         if isinstance(module, str) and _vendors(module):
             plain = plain_function(value)
-            if plain is not None and not _vendors(plain.__module__ or ""):  # a kernel that theirs decorated
+            if plain is not None and not _vendors(
+                plain.__module__ or ""
+            ):  # a kernel that the vendor's package decorated
                 return self.function(plain)
             ours, name = nki_modules.module_for(module), getattr(value, "__name__", None)
             return getattr(ours, name, value) if ours is not None and isinstance(name, str) else value
@@ -86,7 +88,7 @@ def _vendors(module: str) -> bool:
 
 
 def _names_in(code: types.CodeType) -> set[str]:
-    """The global names that a function uses, also in functions inside it."""
+    """The names of globals that a function uses, also in nested functions."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -95,7 +97,8 @@ def _names_in(code: types.CodeType) -> set[str]:
 
 
 def _mentions(function: Any) -> bool:
-    """Whether a user's function has to be replaced: it loops, or names something of NKI's, or calls such."""
+    """Whether a user's function has to be replaced: it has loops, uses a name of NKI, or calls such a
+    function."""
     seen: set[int] = set()
     waiting = [function]
     while waiting:

@@ -11,7 +11,7 @@ def summary(launch: Launch, program: Program = (0, 0, 0)) -> str:
     """A text summary: bytes by memory, work by engine, and one program's buffers over time."""
     profiles = [record for record in launch.records if isinstance(record, NeuronProfile)]
     if not profiles:
-        raise UnsupportedError(f"the launch of {launch.kernel} is not of an NKI kernel")
+        raise UnsupportedError(f"{launch.kernel} is not an NKI kernel")
     profile = profiles[0]
     lines = [
         f"{launch.kernel} on {profile.target}: {profile.flops:,} flops, {profile.hbm_bytes:,} bytes to and "

@@ -1,7 +1,7 @@
 """Tensors in HBM, SBUF and PSUM, and views of them.
 
-An element is *undefined* before its first write, or if a mask left it out. Undefined elements may be moved
-and computed with; the results are undefined, too, and an error if they leave the core.
+An element is *undefined* before its first write, or if a mask left it out. Instructions may move and use
+undefined elements; their results are undefined, too. Storing an undefined element in HBM is an error.
 """
 
 import math
@@ -20,7 +20,7 @@ from triton_viz.executor.value import Value
 
 
 def as_value(array: np.ndarray, dtype: np.dtype | None = None) -> Value:
-    """An array as clients receive it. Floats that NumPy lacks are float32 there."""
+    """An array as a value for clients, with floats that NumPy lacks converted to float32."""
     element_type = ElementType(array.dtype if dtype is None else dtype)
     if array.dtype.kind == "V":
         array = array.astype(np.float32)
@@ -31,7 +31,7 @@ class Tensor:
     """A tensor of a kernel, or a view of one. `array` and `undefined` are views of the storage's."""
 
     __slots__ = ("array", "picked", "spread", "storage", "undefined")
-    __array_ufunc__ = None  # so that `array + tensor` is ours
+    __array_ufunc__ = None  # so that `array + tensor` calls our operator
     __hash__ = object.__hash__
 
     def __init__(
@@ -45,40 +45,40 @@ class Tensor:
         self.array = storage.array if array is None else array
         self.undefined = storage.undefined if array is None else undefined
         self.picked = picked
-        """Elements of `array`, if not all of it, by their coordinates."""
+        """The coordinates of the view's elements in `array`; None for all of `array`."""
         self.spread = None if picked is None else picked.spread
-        """The shape that a mask of the same indices has, if it is another one."""
+        """The shape of masks with the same indices, if it differs."""
 
     # --- shape, dtype and memory ---
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its size along each axis."""
+        """The size along each axis."""
         return self.array.shape if self.picked is None else self.picked.shape
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of its elements."""
+        """The dtype of the elements."""
         return self.array.dtype
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element."""
+        """The element size in bytes."""
         return self.dtype.itemsize
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """From an element to the next along each axis, in elements."""
+        """The step from one element to the next along each axis, in elements."""
         return tuple(stride // self.itemsize for stride in self._regular("strides").strides)
 
     @property
@@ -88,7 +88,7 @@ class Tensor:
 
     @property
     def buffer(self) -> Any:
-        """The memory that it is in, as `nki.language` names it."""
+        """The memory region of `nki.language` that it is in."""
         from triton_viz.dsls.nki.buffers import BUFFERS
 
         return BUFFERS[self.memory]
@@ -110,18 +110,18 @@ class Tensor:
         return self.shape[0]
 
     def is_contiguous(self) -> bool:
-        """Whether its elements are contiguous, in each partition if it is on the chip."""
+        """Whether its elements are contiguous (on the chip: in each partition)."""
         array = self._regular("is_contiguous")
         if self.memory == "HBM" or array.ndim < 2:
             return bool(array.flags.c_contiguous)
         return array.shape[0] == 0 or bool(array[0].flags.c_contiguous)
 
     def is_indirect(self) -> bool:
-        """Whether its elements are not regularly spaced."""
+        """Whether its elements are not evenly spaced."""
         return self.picked is not None
 
     def get_pattern(self) -> list[list[int]]:
-        """For each axis the step, in elements, and the size."""
+        """The step (in elements) and the size of each axis."""
         return [[step, n] for step, n in zip(self.strides, self.shape, strict=True)]
 
     # --- views ---
@@ -146,7 +146,7 @@ class Tensor:
         return self._strided(found) or Tensor(self.storage, self.array, self.undefined, found)
 
     def _strided(self, found: Picked) -> "Tensor | None":
-        """The selection as a strided view, if all of it is inside and regular."""
+        """The selection as a strided view, if all elements are inside and evenly spaced."""
         steps = [indexing.steps_of(positions, len(found.shape)) for positions in found.coordinates]
         if 0 in found.shape or any(step is None for step in steps):
             return None
@@ -189,7 +189,7 @@ class Tensor:
         return self.array
 
     def _view(self, what: str, view: Any) -> "Tensor":
-        """The same elements otherwise arranged, which must be possible without moving them."""
+        """A view with the same elements in another arrangement. Raises an error if that requires a copy."""
         array = self._regular(what)
         try:
             undefined = None if self.undefined is None else view(self.undefined)
@@ -206,33 +206,33 @@ class Tensor:
         return self._view("reshape", lambda array: array.reshape(size))
 
     def permute(self, *dims: Any) -> "Tensor":
-        """With its axes in another order."""
+        """A view with the axes in another order."""
         order = _sizes(dims)
         return self._view("permute", lambda array: array.transpose(order))
 
     def broadcast_to(self, *shape: Any) -> "Tensor":
-        """Repeated along axes of length one."""
+        """A view that is repeated along axes of length one."""
         size = _sizes(shape)
         if self.ndim == 1 < len(size) and self.memory != "HBM":  # one element of each partition
             return self.reshape(len(self), *(1,) * (len(size) - 1)).broadcast_to(size)
         return self._view("broadcast_to", lambda array: np.broadcast_to(array, size))
 
     def broadcast(self, dim: int, size: int) -> "Tensor":
-        """Repeated along one axis of length one."""
+        """A view that is repeated along one axis of length one."""
         return self.broadcast_to((*self.shape[:dim], size, *self.shape[dim + 1 :]))
 
     def expand_dims(self, axis: Any) -> "Tensor":
-        """With axes of length one."""
+        """A view with new axes of length one."""
         return self._view("expand_dims", lambda array: np.expand_dims(array, axis))
 
     expand_dim = expand_dims
 
     def squeeze_dim(self, dim: int) -> "Tensor":
-        """Without an axis of length one."""
+        """A view without an axis of length one."""
         return self._view("squeeze_dim", lambda array: array.squeeze(dim))
 
     def reshape_dim(self, dim: int, shape: Sequence[int]) -> "Tensor":
-        """With one axis as several."""
+        """A view with one axis split into several."""
         sizes = list(shape)
         if -1 in sizes:
             rest = math.prod(n for n in sizes if n != -1)
@@ -240,7 +240,7 @@ class Tensor:
         return self.reshape((*self.shape[:dim], *sizes, *self.shape[dim + 1 :]))
 
     def flatten_dims(self, start_dim: int, end_dim: int) -> "Tensor":
-        """With several axes as one."""
+        """A view with several axes merged into one."""
         inner = math.prod(self.shape[start_dim : end_dim + 1])
         return self.reshape((*self.shape[:start_dim], inner, *self.shape[end_dim + 1 :]))
 
@@ -250,7 +250,7 @@ class Tensor:
         dst_pattern: Sequence[Any],
         fixed_sizes: dict[str, int] | None = None,
     ) -> "Tensor":
-        """Axes split, reordered and merged by name."""
+        """A view with axes split, reordered and merged by name."""
         groups = [(part,) if isinstance(part, str) else tuple(part) for part in src_pattern]
         sizes = dict(fixed_sizes or {})
         for group, n in zip(groups, self.shape, strict=True):
@@ -277,7 +277,7 @@ class Tensor:
         return self[(*[slice(None)] * dim, index)]
 
     def vector_select(self, dim: int, vector_offset: "Tensor") -> "Tensor":
-        """For each partition an index of its own along the first axis."""
+        """A view with a separate index along the first axis for each partition."""
         if dim != 0:
             raise UnsupportedError("vector_select is along axis 0")
         return self[vector_offset.as_index().reshape(-1)]
@@ -312,7 +312,7 @@ class Tensor:
             flat = flat + int(scalar_offset) * stride
         array = root.array
         coordinates: list[np.ndarray] = []
-        for axis in range(array.ndim):  # what is outside is so along the first axis
+        for axis in range(array.ndim):  # elements outside are reported along the first axis
             position, flat = np.divmod(flat, max(math.prod(array.shape[axis + 1 :]), 1))
             coordinates.append(position)
         found = Picked(tuple(coordinates), shape)
@@ -328,15 +328,13 @@ class Tensor:
             raise UnsupportedError(f"view of {self!r} as {wanted.name}: {error}") from None
         if self.undefined is None or made.shape == array.shape:
             return self._part(made, self.undefined)
-        self.undefined[...] = (
-            False  # an element is several of the other's: which of them are undefined is not tracked
-        )
+        self.undefined[...] = False  # elements of different sizes: undefined elements are not tracked
         return self._part(made, None)
 
     reinterpret_cast = view
 
     def assert_shape(self, *shape: Any) -> "Tensor":
-        """Itself, which must be of this shape."""
+        """Returns the tensor. Raises an error unless it has this shape."""
         if self.shape != _sizes(shape):
             raise AssertionError(f"{self.name} is of shape {self.shape}, not {_sizes(shape)}")
         return self
@@ -344,7 +342,8 @@ class Tensor:
     # --- elements ---
 
     def read(self, mask: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray | None]:
-        """The elements, and which of them are undefined (None: none). What is masked off is undefined."""
+        """The elements, and which of them are undefined (None for none). Masked-off elements are
+        undefined."""
         if self.picked is None:
             values, undefined = self.array, self.undefined
         else:
@@ -381,7 +380,7 @@ class Tensor:
             self.undefined[positions] = left
 
     def checked(self, mask: np.ndarray | None) -> np.ndarray | None:
-        """The mask, without elements that are outside, each of which is reported; None if all is inside."""
+        """The mask without elements outside of the tensor, which are reported; None for all elements."""
         if self.picked is None:
             return mask
         inside = self.picked.inside(self.array.shape)
@@ -426,7 +425,7 @@ class Tensor:
         values, _ = self.read()
         return bool(values.all())
 
-    def __iter__(self) -> Iterable["Tensor"]:  # or Python would index for ever
+    def __iter__(self) -> Iterable["Tensor"]:  # otherwise Python would index without end
         return iter([self[i] for i in range(self.shape[0])])
 
 

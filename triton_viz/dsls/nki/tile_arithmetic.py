@@ -1,4 +1,4 @@
-"""Functions of elements, reductions and selections of tiles, with masks, types and undefined elements."""
+"""Elementwise functions, reductions and selections of tiles, with masks, dtypes and undefined elements."""
 
 import math
 from typing import Any
@@ -29,10 +29,10 @@ from triton_viz.executor.value import Value
 
 
 def apply(row: Function, *values: np.ndarray) -> np.ndarray:
-    """Apply a function of elements by an op of the builder, so that clients receive it."""
+    """Apply an elementwise function by an op of the builder, so that clients receive it."""
     on_integers = bool(row.integer_name) and not any(is_float(v.dtype) for v in values)
     if not on_integers and not row.client_name:
-        raise KernelError(f"{row.name} works on integers, and one of its operands is floating-point")
+        raise KernelError(f"{row.name} takes integers, and one of its operands is floating-point")
     if on_integers:
         parts = [v.astype(np.int32) if v.dtype.kind == "b" and not row.boolean else v for v in values]
     else:
@@ -53,7 +53,7 @@ def elementwise(
     instruction: str = "",
     engine: str | None = None,
 ) -> Tensor:
-    """A function of `nki.language` that works element by element."""
+    """An elementwise function of `nki.language`."""
     row = FUNCTIONS[name]
     if not any(isinstance(x, Tensor) for x in xs):
         raise KernelError(f"{name} takes tiles; compute with plain numbers in Python")
@@ -87,7 +87,7 @@ def elementwise(
 
 
 def _weak(values: list[np.ndarray], ops: list[Operand]) -> list[np.ndarray]:
-    """Values, with Python's numbers converted to the integer dtype of the tiles."""
+    """Values with Python numbers converted to the integer dtype of the tiles."""
     tiles = [v for v, op in zip(values, ops, strict=True) if op.dtype is not None]
     if any(is_float(v.dtype) for v in tiles):
         return values
@@ -192,7 +192,7 @@ def select(
 
 
 def dropout(data: Tensor, prob: Any, dst: Tensor | None, dtype: Any, mask: Any) -> Tensor:
-    """A tile, of which a share is zero."""
+    """A tile with a share of its elements set to zero."""
     here = nki_machine.current()
     op, share = operand(data), operand(prob)
     here.instruction(

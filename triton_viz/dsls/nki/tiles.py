@@ -17,17 +17,17 @@ from triton_viz.errors import KernelError, UnsupportedError
 
 
 class Operand(NamedTuple):
-    """An operand of an instruction: its values, which of them are undefined, and the tensor they are from."""
+    """An operand of an instruction: its values, which of them are undefined, and its tensor."""
 
     values: np.ndarray
     undefined: np.ndarray | None
     dtype: np.dtype | None
-    """None for a number of Python's, which takes the type of the others."""
+    """None for a Python number, which takes the dtype of the other operands."""
     tensor: Tensor | None
 
 
 def operand(x: Any, mask: np.ndarray | None = None) -> Operand:
-    """An operand from a tile, an array of constants or a number."""
+    """An operand from a tile, an array of constants or a scalar."""
     if isinstance(x, Tensor):
         if x.memory == "HBM":
             raise KernelError(
@@ -48,7 +48,8 @@ def operand(x: Any, mask: np.ndarray | None = None) -> Operand:
 
 
 def _spread_from(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """A mask over a block, of a tile that was spread over it: an element counts if any of its copies does."""
+    """The mask of a broadcast tile, from a mask over the block: true if it is true for any copy of the
+    element."""
     if mask.ndim < len(shape):
         return None
     mask = np.asarray(mask.any(axis=tuple(range(mask.ndim - len(shape)))))
@@ -58,14 +59,14 @@ def _spread_from(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
 
 
 def aligned(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Values as they are broadcast to a tile of this shape: a vector has one value for each partition."""
+    """Values prepared for broadcasting to this shape: a vector has one value for each partition."""
     if values.ndim == 1 < len(shape) and len(values) == shape[0]:
         return values.reshape(len(values), *(1,) * (len(shape) - 1))
     return values
 
 
 def by_partition(xs: Sequence[Any]) -> list[Any]:
-    """Operands of one rank: a tile with one element in each partition is broadcast over the free axes."""
+    """Operands of equal rank: a tile with one element per partition is broadcast over the free axes."""
     rank = max((x.ndim for x in xs if isinstance(x, Tensor)), default=0)
     return [
         x.reshape(len(x), *(1,) * (rank - 1))
@@ -76,7 +77,7 @@ def by_partition(xs: Sequence[Any]) -> list[Any]:
 
 
 def as_mask(mask: Any, shape: tuple[int, ...], *of: Any) -> np.ndarray | None:
-    """A mask over a block of this shape, which these tensors have."""
+    """A mask over a block of this shape, the shape of these tensors."""
     if mask is None:
         return None
     if isinstance(mask, Tensor):
@@ -110,7 +111,7 @@ def masked(x: Tensor, mask: Any) -> tuple[Operand, np.ndarray | None]:
 
 
 class PartitionDim(int):
-    """A size that is the partition axis's."""
+    """A size that marks the partition axis."""
 
 
 def allocate(
@@ -154,14 +155,14 @@ def allocate(
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array of undefined elements: NaN, so that a use is visible."""
+    """An array of undefined elements. They are NaN, so that their use is visible in results."""
     return np.full(shape, np.nan if is_float(dtype) else 0, dtype)
 
 
 def new_tile(
     values: np.ndarray, undefined: np.ndarray | None, dtype: np.dtype, memory: str = "SBUF"
 ) -> Tensor:
-    """A tile that holds a result."""
+    """A new tile with a result."""
     array = np.array(np.broadcast_to(cast(values, dtype), np.shape(values)), dtype, order="C")
     left = (
         None
@@ -183,7 +184,7 @@ def finish(
     mask: np.ndarray | None,
     memory: str = "SBUF",
 ) -> Tensor:
-    """The result of an instruction: a new tile, or what was given as `dst`, where the mask is true."""
+    """Write the result of an instruction to `dst` where the mask is true, or to a new tile."""
     if dst is None:
         if mask is not None and not mask.all():
             undefined = ~mask if undefined is None else np.broadcast_to(undefined, mask.shape) | ~mask
@@ -211,7 +212,7 @@ def finish(
 
 
 def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a result of tiles of these shapes."""
+    """The shape to which tiles of these shapes are broadcast."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -229,14 +230,14 @@ def result_dtype(dtype: Any, operands: Sequence[Operand], otherwise: np.dtype | 
 
 
 def computing(values: np.ndarray) -> np.ndarray:
-    """Values in the dtype that engines compute in."""
+    """Values in the dtype in which engines compute."""
     if is_float(values.dtype):
         return values.astype(np.float32, copy=False)
     return values
 
 
 def either(*undefined: np.ndarray | None) -> np.ndarray | None:
-    """Where any of these is undefined."""
+    """The elements that are undefined in any of these masks."""
     known = [one for one in undefined if one is not None]
     if not known:
         return None
@@ -247,17 +248,17 @@ def either(*undefined: np.ndarray | None) -> np.ndarray | None:
 
 
 def free_elements(shape: tuple[int, ...]) -> int:
-    """How many elements each partition has."""
+    """The number of elements of each partition."""
     return math.prod(shape[1:])
 
 
 def whole_or_none(
     rows: np.ndarray, axis: int, tensor: Tensor | None, undefined: np.ndarray, used: str
 ) -> np.ndarray:
-    """Which results are undefined, of elements that are combined along an axis.
+    """Which results of a reduction along an axis are undefined.
 
-    A result that is made of undefined elements alone (a mask left out a whole row) is not used. One that
-    is made of both kinds is an error.
+    A result of undefined elements only (a mask left out a whole row) is undefined. A result of both defined
+    and undefined elements is an error.
     """
     some, every = rows.any(axis=axis), rows.all(axis=axis)
     if tensor is not None and (some & ~every).any():
