@@ -100,4 +100,4 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     assert "not a trace file" in capsys.readouterr().err
     triton_viz.save(tmp_path / "good.tvz")
     assert main([str(tmp_path / "good.tvz"), "-p", "99999", "--no-browser"]) == 1
-    assert "99999 is no port: they go from 0 to 65535" in capsys.readouterr().err
+    assert "99999 is not a port: ports are 0 to 65535" in capsys.readouterr().err

@@ -268,7 +268,7 @@ def test_every_endpoint_is_among_those_asked_for_nonsense():
         ("/api/tensor?tensor=x&columns=1&across=9999&down=1", 400, "across is an integer from 1 to 8192"),
         ("/api/tensor?tensor=x&columns=1&across=8000&down=8000", 400, "ask for fewer"),
         ("/api/tensor?tensor=x&columns=1&across=1&down=1&layer=x", 400, "one of marks, coverage, values"),
-        ("/api/tensor?tensor=x&columns=1&across=1&down=1&layer=values", 404, "was not kept"),
+        ("/api/tensor?tensor=x&columns=1&across=1&down=1&layer=values", 404, "were not recorded"),
         ("/api/element?tensor=x&element=100", 400, "from 0 to 99"),
         ("/api/programs?metric=beauty&columns=1&across=1&down=1", 400, "metric is one of bytes"),
         ("/api/tape", 404, "triton_viz.launch(tape=FILE)"),

@@ -1,1 +1,1 @@
-"""The page's server: computes the payloads of the page from `core.trace.launches`."""
+"""The server of the page: computes payloads from `triton_viz.launches`."""

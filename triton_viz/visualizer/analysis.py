@@ -1,4 +1,4 @@
-"""Simple measures over a launch's records: by tensor, by line, and what clients found."""
+"""Tables of a launch: traffic by tensor, totals by line, issues, and the profile."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ from triton_viz.visualizer.raw_tensor_data import uuid_of
 
 
 def analyze_records(launch: Launch, records: Iterable[Record]) -> list[Traffic]:
-    """The traffic of each tensor, each kind of access apart, in order of first use."""
+    """The traffic of each tensor, separately for loads, stores and atomics, in order of first use."""
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[tuple[str, str], Traffic] = {}
     for record in records:
@@ -43,7 +43,8 @@ def analyze_records(launch: Launch, records: Iterable[Record]) -> list[Traffic]:
 
 
 def _by_tensor(record: Access) -> Iterable[tuple[str, int, int, int]]:
-    """For each tensor of a record: how many programs accessed it, and elements touched and masked off."""
+    """For each tensor of a record: the programs that accessed it, and the elements accessed and masked
+    off."""
     positions = record.elements
     lanes = record.programs.lanes
     ran = np.ones(lanes, bool) if record.programs.active is None else record.programs.active
@@ -139,7 +140,7 @@ def _line(record: Record) -> int:
 
 
 def _op_of(launch: Launch, issue: Issue) -> str:
-    """The traced op that an issue is about: at the same line, and of its tensor if any is."""
+    """The traced op of an issue: at the same line, and preferably of the same tensor."""
     program, best = issue.programs.program(0), ""
     for number, record in enumerate(launch.records):
         if not isinstance(record, Access) or record.call_path != issue.call_path:
@@ -155,14 +156,14 @@ def _op_of(launch: Launch, issue: Issue) -> str:
 
 
 def profile_of(launch: Launch) -> Profile:
-    """The profiler's report on a launch, what the device of its roofline can do, and what its chip did."""
+    """The profiler's report on a launch, the peak rates of its device, and the totals of its chip."""
     chip = next((_chip(record) for record in launch.records if isinstance(record, ChipProfile)), None)
     for record in launch.records:
         if isinstance(record, KernelProfile):
             roof = record.report.roofline
             try:
                 bandwidth = find_device(roof.device).bandwidth
-            except UnsupportedError:  # one that the user described
+            except UnsupportedError:  # a `Device` of the user's
                 bandwidth = roof.memory_bytes / roof.seconds if roof.seconds else 0.0
             device = DeviceRoof(name=roof.device, flops=roof.ridge * bandwidth, bandwidth=bandwidth)
             return Profile(report=record.report, device=device, chip=chip)

@@ -10,12 +10,12 @@ import numpy as np
 
 T = TypeVar("T")
 ROOM = 512 << 20
-"""Bytes of arrays and answers that are kept at most; the newest entry always is."""
+"""The most bytes of arrays and answers in the cache. The newest entry is always kept."""
 _SMALL = 1 << 12
 
 
 class Cache:
-    """Values by key, least recently used first out. Two threads that want one key compute it once."""
+    """A least-recently-used cache. If two threads request the same key, it is computed once."""
 
     def __init__(self, room: int = ROOM):
         self._room = room
@@ -25,7 +25,7 @@ class Cache:
         self._cleared = 0
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, computed if it is not here."""
+        """The value of a key, computed if it is not in the cache."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
@@ -42,7 +42,7 @@ class Cache:
                 with self._lock:
                     self._being_made.pop(key, None)
             with self._lock:
-                if self._cleared != cleared:  # it was made of what is no longer there
+                if self._cleared != cleared:  # it was computed from launches that have been replaced
                     return value
                 self._entries[key] = value, _size(value)
                 while len(self._entries) > 1 and sum(size for _, size in self._entries.values()) > self._room:
@@ -50,14 +50,14 @@ class Cache:
         return value
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock:
             self._entries.clear()
             self._cleared += 1
 
 
 def _size(value: Any) -> int:
-    """About how many bytes a value keeps: arrays and answers count, the rest is small."""
+    """The approximate size of a value in bytes: that of its arrays and answers, the rest is small."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, msgspec.Raw):

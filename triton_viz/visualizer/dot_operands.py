@@ -1,7 +1,7 @@
-"""Where the tiles of a product come from and go to, on a chip whose instructions name the buffers they touch.
+"""The operands of a product, on a chip whose instructions name their buffers.
 
-A buffer of the program leads from the load that filled it to the product that reads it, and from the product
-through whatever copies it to the store. Nothing is guessed.
+The buffers of a program connect the load that filled a buffer with the product that reads it, and the
+product, possibly through copies, with the store of its result. The operands are exact, not guessed.
 """
 
 import math
@@ -12,23 +12,24 @@ from triton_viz.core.data import Dot, Load, Op, SbufEvent, Store, Transfer
 from triton_viz.core.records.chip import Instruction
 
 Tiles = tuple[int | None, int | None, int | None]
-"""The numbers of the records of the left tile's load, the right one's, and the store of the result."""
+"""The record numbers of the load of the left tile, the load of the right tile, and the store of the
+result."""
 
 
 def tiles_by_buffer(executed: Sequence[tuple[int, Op, int]], events: Sequence[SbufEvent]) -> dict[int, Tiles]:
-    """For each dot of a program, by its record's number, the accesses that its tiles are of."""
+    """For each dot of a program, by its record number: the accesses of its tiles."""
     born: dict[int, list[int]] = defaultdict(list)
     for position, event in enumerate(events):
         born[event.start].append(position)
     assigned = assigned_in(events)
     filled: dict[int, set[int]] = defaultdict(set)
-    """By buffer, the loads whose elements are in it."""
+    """The loads whose elements are in each buffer."""
     from_dot: dict[int, set[int]] = defaultdict(set)
-    """By buffer, the dots whose result is in it."""
+    """The dots whose results are in each buffer."""
     found: dict[int, list[int | None]] = {}
     for instruction, ops in _steps(executed):
         read = instruction.buffers_read
-        # A result that the instruction makes itself is the buffer whose life begins with it.
+        # A result without a destination is the buffer whose lifetime begins with the instruction.
         written = {*instruction.buffers_written, *born[instruction.number]}
         written = {*written, *assigned.get(instruction.number, ())} - set(read)
         passed = set().union(*(from_dot[buffer] for buffer in read))
@@ -61,14 +62,14 @@ def assigned_in(events: Sequence[SbufEvent]) -> dict[int, list[int]]:
 
 
 def _only(numbers: set[int]) -> int | None:
-    """The one there is. Of several it is not known which part of a buffer is read."""
+    """The only access, or None: of several, it is not known which part of the buffer is read."""
     return next(iter(numbers)) if len(numbers) == 1 else None
 
 
 def _steps(
     executed: Sequence[tuple[int, Op, int]],
 ) -> Iterator[tuple[Instruction, list[tuple[int, Op]]]]:
-    """Each instruction, with the ops that it did."""
+    """Each instruction with its ops."""
     current: Instruction | None = None
     ops: list[tuple[int, Op]] = []
     for number, op, _ in executed:

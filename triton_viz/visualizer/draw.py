@@ -1,4 +1,4 @@
-"""From the records of one program to the payloads that the page draws."""
+"""Converts the records of one program to the payloads that the page draws."""
 
 import itertools
 import math
@@ -27,10 +27,10 @@ ProgramOp = tuple[int, Op, int]
 
 
 def collect_launch(launch: Launch | None = None, program: Program = (0, 0, 0)) -> list[ProgramOp]:
-    """A program's ops in the order they happened, of the newest launch if none is given.
+    """A program's ops in execution order, of the newest launch if none is given.
 
-    These are what the page shows: an op that is missing there is missing here, or was not recorded. Left out
-    are findings about the launch, which are no `Op`s, and an instruction if what it did is recorded too.
+    The page shows exactly these ops. Left out are records that are not an `Op`, and instructions whose
+    accesses and computations are recorded.
     """
     return _shown(_executed(_newest() if launch is None else launch, program))
 
@@ -58,7 +58,7 @@ def _shown(executed: list[ProgramOp]) -> list[ProgramOp]:
 
 
 def _engines(executed: list[ProgramOp], events: list[SbufEvent]) -> dict[int, dict[str, Any]]:
-    """The instruction that each op is part of, as fields for the page, by the number of its record."""
+    """Fields with the instruction of each op, by the op's record number."""
     found: dict[int, dict[str, Any]] = {}
     current, assigned = None, assigned_in(events)
     for number, record, _ in executed:
@@ -76,7 +76,7 @@ def _engines(executed: list[ProgramOp], events: list[SbufEvent]) -> dict[int, di
 
 
 def events_in(launch: Launch, program: Program) -> list[SbufEvent]:
-    """A program's buffers on the chip, in the order they were allocated."""
+    """A program's buffers on the chip, in the order of allocation."""
     return [
         record
         for record in launch.records
@@ -85,17 +85,17 @@ def events_in(launch: Launch, program: Program) -> list[SbufEvent]:
 
 
 class Paths:
-    """Call paths, each kept once: most ops of a program are on a handful of lines."""
+    """A table of call paths, which most ops of a program share."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def number(self, op: Op) -> int:
-        """Which path an op is on."""
+        """The number of an op's call path."""
         return self._numbers.setdefault(op.call_path, len(self._numbers))
 
     def payload(self) -> list[list[SitePayload]]:
-        """All paths, by number."""
+        """All call paths, by number."""
         return [
             [SitePayload(file=Path(s.file).name, line=s.line, function=s.function) for s in path]
             for path in self._numbers
@@ -186,7 +186,7 @@ def _payload(
 
 
 def _fields(op: Op, lane: int) -> dict[str, Any]:
-    """The fields of a record type beyond the common ones; of columns, this program's value."""
+    """The fields of a record besides the common ones, with this program's value of columns."""
     found = {}
     for name in op.__struct_fields__:
         if name not in _COMMON:
@@ -196,7 +196,7 @@ def _fields(op: Op, lane: int) -> dict[str, Any]:
 
 
 def _counts(covered: AccessedElements, lane: int, tensors: dict[str, TensorInfo]) -> tuple[str, int, int]:
-    """Of one program's access: the tensors' names, the elements touched, and those beside the tensor."""
+    """For one program's access: the names of the tensors, the accessed elements, and those out of bounds."""
     touched = covered.touched_by(lane)
     if not touched or not covered.tensors:
         return "", touched, 0
@@ -211,7 +211,7 @@ def _counts(covered: AccessedElements, lane: int, tensors: dict[str, TensorInfo]
 
 
 def name_at(covered: AccessedElements, lane: int) -> str:
-    """The tensor that one program's block is in; the first, if its elements are in several."""
+    """The name of the tensor that one program accesses; of several tensors, the first."""
     if covered.which is None or not covered.tensors:
         return covered.tensors[0] if covered.tensors else ""
     which = covered.which[lane if len(covered.which) > 1 else 0]
@@ -219,7 +219,7 @@ def name_at(covered: AccessedElements, lane: int) -> str:
 
 
 def _surely_inside(covered: AccessedElements, lane: int, tensor: TensorInfo) -> bool:
-    """Whether a whole block is inside a contiguous tensor, by its corners alone."""
+    """Whether a whole block is inside of a contiguous tensor, decided by the block's corners."""
     if covered.first is None or not tensor.is_contiguous:
         return False
     low = high = covered.first.at(lane)
@@ -233,14 +233,14 @@ def _tiles_of(
 ) -> tuple[int | None, int | None, int | None]:
     """The records that most likely are a dot's tiles: the nearest loads before it, the nearest store after.
 
-    A trace does not follow values, so this goes by shapes, also transposed ones.
+    A trace does not track values, so the shapes (also transposed) decide.
     """
     found: list[int | None] = [None, None]
     for back in range(position - 1, max(-1, position - 200), -1):
         number, op, _ = ops[back]
         if not isinstance(op, Load):
             continue
-        # The right tile is usually loaded last, so of two equal shapes the nearest is the right one.
+        # The right tile is usually loaded last: of two loads with equal shapes, the nearer is the right tile.
         for side, shape in ((1, dot.right), (0, dot.left)):
             if found[side] is None and op.elements.shape in (shape, shape[::-1]):
                 found[side] = number
@@ -256,7 +256,7 @@ def _tiles_of(
 
 
 def positions_of(op: Access, lane: int, tensor: TensorInfo, masked: bool = False) -> np.ndarray:
-    """The positions in a tensor that one program's access touched, or (`masked`) that its mask left out."""
+    """The positions in a tensor that one program's access covers, or that its mask excludes (`masked`)."""
     covered = op.elements
     mask = covered.mask(lane)
     wanted = ~mask if masked else mask

@@ -34,12 +34,12 @@ from triton_viz.visualizer.values import has_values, histogram, tensor_values
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
 _MOST_WAITING = 1 << 26
-"""How many bytes of an answer wait in memory for a browser to take them."""
+"""The most bytes of an answer that are buffered for a browser."""
 STATIC = Path(__file__).parents[1] / "static"
 OPS_AT_ONCE = 4000
-"""Ops of one program in one answer: with these it stays below a megabyte."""
+"""The most ops of one program in one answer, which keeps it below a megabyte."""
 NO_VALUES = (
-    "What was read and written was not kept. Set triton_viz.config.values = True (or TRITON_VIZ_VALUES=1) "
+    "The values of accesses were not recorded. Set triton_viz.config.values = True (or TRITON_VIZ_VALUES=1) "
     "before the kernel runs."
 )
 KINDS: dict[str, tuple[type[Access], ...]] = {
@@ -47,12 +47,12 @@ KINDS: dict[str, tuple[type[Access], ...]] = {
     "read": (Load, Atomic),
     "written": (Store, Atomic),
 }
-"""Which accesses a coverage counts."""
+"""The accesses that a coverage counts, by the name in the request."""
 AROUND = 3
-"""Lines of source shown before and after a line of a function that the kernel calls."""
+"""The number of source lines shown before and after a line of a function that the kernel calls."""
 
 Snapshot = tuple[int, int, int]
-"""How many launches and records there are; and the newest launch, for as many may have replaced them."""
+"""The numbers of launches and records, and the newest launch: equally many may have replaced the old ones."""
 
 _snapshot: Snapshot = (0, 0, -1)
 _updating = threading.Lock()
@@ -60,10 +60,10 @@ _cache = Cache()
 
 
 def update_global_data() -> None:
-    """Make the answers those of the launches that there are now.
+    """Clear cached answers if the launches have changed.
 
-    Does nothing unless the launch snapshot has changed. What was computed is forgotten then, and each
-    payload, table and tensor is computed when a request first asks for it, and kept.
+    Does nothing unless the launch snapshot has changed. Each payload, table and tensor is computed at the
+    first request for it, and cached.
     """
     global _snapshot
     newest = launches[-1].id if launches else -1
@@ -79,7 +79,7 @@ def create_app(tape_path: Path | None = None, token: str | None = None) -> Flask
     """The page and its API; with `tape_path`, also GT's instruction log. With a token, requests need it."""
     app = Flask(__name__, static_folder=str(STATIC), static_url_path="")
     if token is None:
-        # Else another site's page could read the answers, by a host name that resolves to this machine.
+        # Otherwise another site's page could read the answers by a host name that resolves to this machine.
         app.config["TRUSTED_HOSTS"] = [HOST, "localhost"]
 
     def answer(url: str, make: Callable[[], msgspec.Struct | msgspec.Raw | bytes]) -> None:
@@ -238,7 +238,7 @@ def _values(launch: Launch, tensor: TensorInfo, upto: int) -> tuple[np.ndarray, 
     if not has_values(launch):
         raise NotFound(NO_VALUES)
     requested.each_of(math.prod(tensor.shape), f"The elements of {tensor.name}")
-    # Only writes change a tensor: between two of them it is the same.
+    # A tensor changes at writes only: answers between two writes are equal.
     writes = [
         number
         for number, record in enumerate(launch.records[: upto + 1])
@@ -273,7 +273,7 @@ def _tile() -> bytes:
     key = ("program", launch.id, program, tensor.name)
     window.mark(marks, _cache.get(key, lambda: _touched(launch, program, tensor)), tensor_tiles.BY_PROGRAM)
     if request.args.get("op"):
-        raw = raw_tensor_data.get(requested.op("op")[0])  # None: it touches no tensor
+        raw = raw_tensor_data.get(requested.op("op")[0])  # None: the op accesses no tensor
         if raw is not None and raw.launch is launch and tensor.name in raw.op.elements.tensors:
             window.mark(marks, draw.positions_of(raw.op, 0, tensor, masked=True), tensor_tiles.MASKED)
             window.mark(marks, draw.positions_of(raw.op, 0, tensor), tensor_tiles.BY_OP)
@@ -281,7 +281,7 @@ def _tile() -> bytes:
 
 
 def _touched(launch: Launch, program: tuple[int, int, int], tensor: TensorInfo) -> np.ndarray:
-    """The positions of all elements of a tensor that a program touched."""
+    """The positions of all elements of a tensor that a program accessed."""
     found = [
         draw.positions_of(op, lane, tensor)
         for _, op, lane in draw.collect_launch(launch, program)
@@ -350,11 +350,11 @@ ENDPOINTS: dict[str, Callable[[], msgspec.Struct | msgspec.Raw | bytes]] = {
     "/api/issues": _issues,
     "/api/profile": _profile,
 }
-"""The handler of each address; those that need more than the launches are in `create_app`."""
+"""The handler of each endpoint; `create_app` has those that need more than the launches."""
 
 
 class PageServer:
-    """The page, on loopback unless it is shared: listening once made, answering while `run` runs."""
+    """The server of the page, on loopback unless it is shared. It listens once constructed; `run` answers."""
 
     def __init__(self, port: int | None = None, share: bool = False, tape_path: Path | None = None):
         listener = _listen("0.0.0.0" if share else HOST, port)
@@ -363,13 +363,13 @@ class PageServer:
         self.address = (
             f"http://{_host_name()}:{number}/?token={token}" if share else f"http://{HOST}:{number}/"
         )
-        # It warns of every request that waits for a moment, which a page with many tiles makes it do.
+        # waitress logs a warning for every queued request, and a page with many tiles queues requests.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-        # Untyped: its loop, which `stop` has to reach, is not in waitress's types.
+        # Untyped: waitress's annotations lack the event loop, which `stop` needs.
         self._left: dict[int, Any] = {}
         self._ending = threading.Lock()
         self._ended = False
-        # A piece of a tape would go to a temporary file otherwise, which nothing closes at the end.
+        # Otherwise waitress buffers a piece of a tape in a temporary file, which it does not close.
         app = create_app(tape_path, token)
         self._server: Any = create_server(app, sockets=[listener], threads=8, outbuf_overflow=_MOST_WAITING)
 
@@ -380,35 +380,35 @@ class PageServer:
         threads.shutdown()
         with self._ending:
             self._ended = True
-            self._left |= self._server._map  # after Ctrl-C all is still in the loop
+            self._left |= self._server._map  # after Ctrl-C the event loop still has all sockets
             if threads.threads:
-                # A thread that still computes wakes the loop when done: its pipe must not be reused by then.
+                # A thread that still computes will wake the event loop, whose pipe must not be reused before.
                 self._left.pop(self._server.trigger._fileno, None)
             wasyncore.close_all(self._left)
 
     def stop(self) -> None:
-        """Make `run` return. May be called from any thread, more than once, and after the end."""
+        """Make `run` return. May be called from any thread, repeatedly, and after the end."""
 
         def leave() -> None:
-            # The loop ends once nothing is in it. Threads still use what was: `run` closes it after them.
+            # The loop ends when it has no sockets. Threads may still use them, so `run` closes them later.
             self._left.update(self._server._map)
             self._server._map.clear()
 
-        # Once `leave` is known the loop may end any moment: what wakes it must stay open until it did.
+        # After this the loop may end at any time, so the pipe that wakes it stays open until then.
         with self._ending:
             if not self._ended:
                 self._server.trigger.pull_trigger(leave)
 
 
 def _host_name() -> str:
-    """The name by which other machines reach this one."""
+    """The host name of this machine for other machines."""
     return socket.gethostname() or HOST
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
     """A socket at this port; without one, at the default port or, if that is taken, any free one."""
     if port is not None and not 0 <= port <= 65535:
-        raise OSError(f"{port} is no port: they go from 0 to 65535")
+        raise OSError(f"{port} is not a port: ports are 0 to 65535")
     try:
         return socket.create_server((host, DEFAULT_PORT if port is None else port))
     except OSError as error:
@@ -426,7 +426,7 @@ def launch(
     open_browser: bool = True,
     tape: str | Path | None = None,
 ) -> str:
-    """Show the page on this program's launches; the result is its address.
+    """Open the page with this program's launches. Returns the address of the page.
 
     Without a port it is 8000, or any free one if that is taken. Only this machine can open it; with
     share=True others can too, with a link that holds a secret. With block=False it is served from a thread

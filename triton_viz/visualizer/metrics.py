@@ -9,7 +9,7 @@ from triton_viz.core.data import Access, Dot, Issue, Launch, Load, Op, Record
 from triton_viz.visualizer.record_columns import program_positions
 
 Count = Callable[[Launch, Record], np.ndarray | float | None]
-"""The amount that a record adds for each of its lanes; None if it adds nothing."""
+"""What a record adds to the metric of each of its lanes; None for nothing."""
 
 
 def _ops(launch: Launch, record: Record) -> float | None:
@@ -61,7 +61,7 @@ METRICS: dict[str, Count] = {
     "flops": _flops,
     "issues": _issues,
 }
-"""By the name that the page asks for; frontend/GLOSSARY.md says what each is."""
+"""The metrics by name, as frontend/GLOSSARY.md describes them."""
 
 
 def measure(launch: Launch, metric: str) -> np.ndarray:

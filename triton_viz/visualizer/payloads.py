@@ -1,7 +1,7 @@
-"""The payloads that the server sends the page: one schema for both sides.
+"""The payloads that the server sends to the page.
 
-`python -m tools.page_types` writes the same as TypeScript into frontend/src/payloads.ts, and a test compares
-them. frontend/GLOSSARY.md describes the fields.
+`python -m tools.page_types` generates frontend/src/payloads.ts from these structs, and a test compares both.
+frontend/GLOSSARY.md describes the fields.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from triton_viz.core.records.columns import Program
 
 
 class LaunchSummary(msgspec.Struct, kw_only=True):
-    """One launch, as the picker shows it."""
+    """A launch, for the list of launches."""
 
     id: int
     kernel: str
@@ -60,7 +60,7 @@ class SitePayload(msgspec.Struct, kw_only=True):
 
 
 class OpPayload(msgspec.Struct, kw_only=True):
-    """Fields that every op has. `fields` holds those of its type, for a renderer that knows the type."""
+    """The fields of every op. `fields` has those of its type, for the type's renderer."""
 
     uuid: str
     type: str
@@ -71,7 +71,7 @@ class OpPayload(msgspec.Struct, kw_only=True):
 
 
 class AccessPayload(OpPayload, kw_only=True):
-    """A load, a store or an atomic. Which elements it touched is in the tensor's tiles."""
+    """A load, a store or an atomic. The tiles of its tensor show the accessed elements."""
 
     tensor: str
     block: tuple[int, ...]
@@ -83,7 +83,7 @@ class AccessPayload(OpPayload, kw_only=True):
 
 
 class DotPayload(OpPayload, kw_only=True):
-    """A product of two tiles, and the accesses that most likely are those tiles; empty if there is none."""
+    """A product of two tiles, and the most likely accesses of these tiles; empty if there are none."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -95,7 +95,7 @@ class DotPayload(OpPayload, kw_only=True):
 
 
 class ProgramData(msgspec.Struct, kw_only=True):
-    """One program of one launch: the first thing that the page asks for."""
+    """One program of one launch: the first request of the page."""
 
     launch: LaunchSummary
     program: Program
@@ -153,7 +153,7 @@ class Traffic(msgspec.Struct, kw_only=True):
 
 
 class TrafficTable(msgspec.Struct, kw_only=True):
-    """The traffic of each tensor, each kind of access apart, in order of first use."""
+    """The traffic of each tensor, separately for loads, stores and atomics, in order of first use."""
 
     analysis: list[Traffic]
 
@@ -186,14 +186,14 @@ class CodeFrame(msgspec.Struct, kw_only=True):
 
 
 class OpCode(msgspec.Struct, kw_only=True):
-    """Where in the source an op is, the kernel's own line first."""
+    """The source lines of an op, the kernel's line first."""
 
     uuid: str
     frames: list[CodeFrame]
 
 
 class Histogram(msgspec.Struct, kw_only=True):
-    """How often which values occur."""
+    """The distribution of values."""
 
     name: str
     counts: list[int]
@@ -233,7 +233,7 @@ class Toucher(msgspec.Struct, kw_only=True):
 
 
 class ElementTip(msgspec.Struct, kw_only=True):
-    """All that is known of one element."""
+    """One element: its index, address, value, and the ops that have it in their blocks."""
 
     tensor: str
     index: list[int]
@@ -321,7 +321,7 @@ class TapeSlice(msgspec.Struct, kw_only=True):
 
 
 class ApiProblem(msgspec.Struct, kw_only=True):
-    """Any answer that is not a success."""
+    """The answer to a request that failed."""
 
     error: str
 
@@ -341,4 +341,4 @@ PAYLOADS = (
     TapeSlice,
     ApiProblem,
 )
-"""The answers of endpoints; all other structs are found from here."""
+"""The answers of endpoints, from which all other structs are found."""

@@ -1,4 +1,4 @@
-"""Ops by their uuid, and the raw data of those that touch tensors: elements, mask and values."""
+"""Ops by their uuid, and the raw data of accesses: elements, mask and values."""
 
 import re
 import threading
@@ -15,12 +15,12 @@ _UUID = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,12})\.([0-9]{1,12})\.(
 
 
 def uuid_of(launch: Launch, number: int, program: Program) -> str:
-    """The name of one program's part of a record. It stays the same while the launch is in memory."""
+    """The id of one program's part of a record. It is constant while the launch is in memory."""
     return f"{launch.id}-{number}-{'.'.join(str(index) for index in program)}"
 
 
 def find(uuid: str) -> tuple[Launch, int, Program]:
-    """The launch, record and program that a uuid names; KeyError if there is no such op."""
+    """The launch, record and program of a uuid; raises KeyError if there is no such op."""
     match = _UUID.fullmatch(uuid)
     if match is None:
         raise KeyError(uuid)
@@ -41,12 +41,12 @@ class RawTensor(NamedTuple):
     program: Program
     op: Access
     values: np.ndarray | None
-    """Of the block; None if they were not kept."""
+    """The values of the block; None if they were not recorded."""
     mask: np.ndarray
 
 
 def raw_of(launch: Launch, number: int, program: Program) -> RawTensor:
-    """The raw data of one program's access; KeyError if the record is no access of that program."""
+    """The raw data of one program's access; raises KeyError if the program did not execute it."""
     op = launch.records[number].at(program)
     if not isinstance(op, Access):
         raise KeyError(uuid_of(launch, number, program))
@@ -54,7 +54,7 @@ def raw_of(launch: Launch, number: int, program: Program) -> RawTensor:
 
 
 class RawTensorsOf(Mapping[str, RawTensor]):
-    """The raw data of some ops of one program, by uuid, each computed on access."""
+    """A mapping from uuids to the raw data of some ops of one program, computed on lookup."""
 
     def __init__(self, launch: Launch, numbers: list[int], program: Program):
         self._launch, self._program = launch, program
@@ -71,7 +71,7 @@ class RawTensorsOf(Mapping[str, RawTensor]):
 
 
 class RawTensorData(Mapping[str, RawTensor]):
-    """Accesses by uuid, each computed on access; the last few are kept."""
+    """A mapping from uuids to raw data of accesses, computed on lookup; the most recent ones are cached."""
 
     KEPT = 64
 
@@ -92,7 +92,7 @@ class RawTensorData(Mapping[str, RawTensor]):
         return raw
 
     def __iter__(self) -> Iterator[str]:
-        """All that there are: one for each access and program."""
+        """The uuids of all accesses of all programs."""
         for launch in launches:
             for number, record in enumerate(launch.records):
                 if isinstance(record, Access):
@@ -105,10 +105,10 @@ class RawTensorData(Mapping[str, RawTensor]):
         return sum(r.programs.count for launch in launches for r in launch.records if isinstance(r, Access))
 
     def clear(self) -> None:
-        """Forget what was computed."""
+        """Clear the cache."""
         with self._lock:
             self._kept.clear()
 
 
 raw_tensor_data = RawTensorData()
-"""Every access of every program, by uuid."""
+"""The raw data of every access of every program, by uuid."""

@@ -1,4 +1,4 @@
-"""The elements that all programs of a record touched, computed from its columns."""
+"""The elements that all programs of a record accessed, computed from its columns."""
 
 import math
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from triton_viz.core.records.columns import AccessedElements
 from triton_viz.core.records.tensor_info import TensorInfo
 
 _AT_ONCE = 1 << 21
-"""Elements that are listed at a time."""
+"""The number of elements that are expanded at a time."""
 
 
 def ran(record: Record) -> np.ndarray | None:
-    """The lanes that ran a record, or None for all."""
+    """The lanes that executed a record's op; None for all."""
     return record.programs.active
 
 
 def program_positions(record: Record) -> np.ndarray:
-    """For each lane its program, counted with x fastest as the page counts."""
+    """The program of each lane, counted with x fastest, like on the page."""
     gx, gy, gz = record.programs.grid
     order = record.programs.order.all()
     if gy == gz == 1:
@@ -30,7 +30,7 @@ def program_positions(record: Record) -> np.ndarray:
 
 
 def in_tensor(record: Access, name: str) -> np.ndarray | None:
-    """The lanes that ran an access whose block is in this tensor; None if there are none."""
+    """The lanes whose access was in this tensor; None if there are none."""
     covered = record.elements
     if name not in covered.tensors:
         return None
@@ -43,7 +43,8 @@ def in_tensor(record: Access, name: str) -> np.ndarray | None:
 
 
 def listed(record: Access, tensor: TensorInfo) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Positions in a tensor of what all programs touched, and the values if they were kept; in pieces."""
+    """In pieces: the positions in a tensor that all programs accessed, and the values if they were
+    recorded."""
     lanes = in_tensor(record, tensor.name)
     if lanes is None:
         return
@@ -71,7 +72,7 @@ def listed(record: Access, tensor: TensorInfo) -> Iterator[tuple[np.ndarray, np.
 
 
 def runs(record: Access, tensor: TensorInfo) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same as starts and ends of runs, where blocks are such: their last step is 1 and the mask a box."""
+    """`listed` as starts and ends of runs, for blocks whose last step is 1 and whose mask is a box."""
     covered = record.elements
     packed = (
         tensor.is_contiguous and covered.first is not None and bool(covered.steps) and covered.steps[-1] == 1
@@ -114,7 +115,7 @@ def runs(record: Access, tensor: TensorInfo) -> tuple[np.ndarray, np.ndarray] | 
 
 
 def coverage(launch: Launch, tensor: TensorInfo, kinds: tuple[type[Access], ...]) -> np.ndarray:
-    """How often all programs together touched each element of a tensor."""
+    """The number of accesses of all programs to each element of a tensor."""
     count = math.prod(tensor.shape)
     changes = np.zeros(count + 1, np.int32)
     counts = np.zeros(count, np.int32)
@@ -132,7 +133,7 @@ def coverage(launch: Launch, tensor: TensorInfo, kinds: tuple[type[Access], ...]
 
 
 def _add(counts: np.ndarray, covered: np.ndarray, by: int) -> None:
-    """Add to some of the counts. Going through all of them pays where many change."""
+    """Add to some counts. If many change, processing all counts is faster."""
     if len(covered) * 8 < len(counts):
         np.add.at(counts, covered, by)
     else:

@@ -1,4 +1,4 @@
-"""The parameters of a request, checked: an invalid one is an answer that says what to fix."""
+"""The parameters of a request. An invalid one is answered by an error that names the valid values."""
 
 import math
 
@@ -13,11 +13,11 @@ from triton_viz.visualizer.tensor_tiles import Window
 
 MOST_CELLS = 1 << 22
 MOST_COUNTED = 1 << 28
-"""Elements or programs for each of which an answer takes a number: a few gigabytes in all."""
+"""The most elements or programs for which an answer computes a number each, which takes a few gigabytes."""
 
 
 def number(name: str, default: int | None = None, least: int = 0, most: int = 10**15) -> int:
-    """An integer of the request."""
+    """An integer parameter of the request."""
     text = request.args.get(name)
     if text is None:
         if default is None:
@@ -32,7 +32,7 @@ def number(name: str, default: int | None = None, least: int = 0, most: int = 10
 
 
 def choice(name: str, choices: tuple[str, ...]) -> str:
-    """One word of a few; the first, if there is none."""
+    """A parameter with a fixed set of values; the first one by default."""
     text = request.args.get(name, choices[0])
     if text not in choices:
         raise BadRequest(f"{name} is one of {', '.join(choices)}, not {text[:40]!r}.")
@@ -40,7 +40,7 @@ def choice(name: str, choices: tuple[str, ...]) -> str:
 
 
 def launch() -> Launch:
-    """The launch that is asked for; without one, the newest."""
+    """The requested launch; by default the newest."""
     id = request.args.get("launch")
     for found in reversed(launches):
         if id is None or str(found.id) == id:
@@ -49,7 +49,7 @@ def launch() -> Launch:
 
 
 def program(of: Launch) -> Program:
-    """The program that is asked for; without one, the first."""
+    """The requested program; by default the first."""
     text = request.args.get("program", "0,0,0")
     parts = text.split(",")
     if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
@@ -63,7 +63,7 @@ def program(of: Launch) -> Program:
 
 
 def tensor(of: Launch) -> TensorInfo:
-    """The tensor that is asked for."""
+    """The requested tensor."""
     name = request.args.get("tensor", "")
     for found in of.tensors:
         if found.name == name:
@@ -73,13 +73,13 @@ def tensor(of: Launch) -> TensorInfo:
 
 
 def each_of(count: int, what: str) -> None:
-    """Refuse an answer for which each of so many would be looked at: the process would run out of memory."""
+    """Refuse an answer that has to process each of too many items, which would exhaust memory."""
     if count > MOST_COUNTED:
         raise BadRequest(f"{what} are {count:,}: at most {MOST_COUNTED:,} are looked at one by one.")
 
 
 def op(name: str = "uuid") -> tuple[str, Launch, int, Program]:
-    """The op that is asked for by its uuid."""
+    """The requested op, by its uuid."""
     uuid = request.args.get(name, "")
     try:
         return uuid, *find(uuid)
@@ -88,7 +88,7 @@ def op(name: str = "uuid") -> tuple[str, Launch, int, Program]:
 
 
 def window(count: int) -> Window:
-    """The piece of a matrix that is asked for."""
+    """The requested window of a matrix."""
     found = Window(
         count=min(count, number("until", count)),
         columns=min(number("columns", least=1), max(count, 1)),  # a longer row has nothing more to show

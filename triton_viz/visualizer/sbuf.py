@@ -1,4 +1,4 @@
-"""The timeline of a chip's own memories: which buffers one program had in use, and when."""
+"""The timeline of on-chip memories: the buffers of one program, and when they were in use."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,17 +9,17 @@ from triton_viz.visualizer.draw import events_in
 from triton_viz.visualizer.payloads import SbufBuffer, SbufMemory, SbufTimeline, SitePayload
 
 MOST = 2000
-"""Buffers in one answer: with these it stays below a megabyte."""
+"""The most buffers in one answer, which keeps it below a megabyte."""
 
 
 def timeline(launch: Launch, program: Program) -> SbufTimeline:
-    """A program's buffers, and how full each memory was."""
+    """A program's buffers, and the peak use of each memory."""
     events = events_in(launch, program)
     by_memory: dict[str, list[SbufEvent]] = defaultdict(list)
     for event in events:
         by_memory[event.memory].append(event)
     memories = []
-    # The largest first, whatever a kernel allocates first.
+    # Keep the largest buffers, in any order of allocation.
     for memory, of_it in sorted(by_memory.items(), key=lambda item: -item[1][0].capacity):
         peak, at = _peak(of_it)
         memories.append(SbufMemory(memory=memory, capacity=of_it[0].capacity, peak=peak, peak_at=at))

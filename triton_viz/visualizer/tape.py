@@ -1,11 +1,11 @@
-"""GT's instruction log, in pieces. The page reads the lines: their format is the interface."""
+"""Reads GT's instruction log in pieces. The page parses the lines."""
 
 from pathlib import Path
 
 from triton_viz.visualizer.payloads import TapeSlice
 
 MOST = 4 << 20
-"""Bytes in one piece."""
+"""The size of a piece in bytes."""
 
 
 def read_slice(path: Path, start: int | None, most: int = MOST) -> TapeSlice:

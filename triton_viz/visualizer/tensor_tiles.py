@@ -1,7 +1,7 @@
 """Windows of a matrix at the zoom that the page requests: a number for each cell of the screen.
 
-A tensor, or the programs of a grid, are seen as rows of `columns` numbers. A window starts at a row and a
-column and has `across` by `down` cells; a cell stands for `bin_x` by `bin_y` numbers.
+The elements of a tensor, or the programs of a grid, are arranged in rows of `columns` numbers. A window
+starts at a row and a column and has `across` by `down` cells; a cell represents `bin_x` by `bin_y` numbers.
 """
 
 import msgspec
@@ -14,10 +14,10 @@ UNTOUCHED, BY_PROGRAM, MASKED, BY_OP = range(4)
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a matrix, at which zoom."""
+    """A part of a matrix, and its zoom."""
 
     count: int
-    """How many numbers there are; the last row may be short."""
+    """The number of elements or programs; the last row may be incomplete."""
     columns: int
     top: int
     left: int
@@ -27,7 +27,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     bin_y: int
 
     def mark(self, marks: np.ndarray, positions: np.ndarray, value: int) -> None:
-        """Raise the marks of the cells that these positions are in."""
+        """Set the marks of the cells of these positions, unless a cell has a more important one."""
         rows, cols = np.divmod(positions[positions < self.count], self.columns)
         down, across = (rows - self.top) // self.bin_y, (cols - self.left) // self.bin_x
         seen = (down >= 0) & (down < self.down) & (across >= 0) & (across < self.across)
@@ -35,7 +35,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         marks[cells] = np.maximum(marks[cells], value)
 
     def gather(self, numbers: np.ndarray, how: str) -> np.ndarray:
-        """One number for each cell: the largest or the mean of those that it stands for; NaN for none."""
+        """One number for each cell: the maximum or the mean of its numbers; NaN for none."""
         cols = self.columns
         bottom = min(-(-self.count // cols), self.top + self.down * self.bin_y)
         right = min(cols, self.left + self.across * self.bin_x)
@@ -56,7 +56,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             reduced = np.where((reduced == none) | (reduced == -np.inf), np.nan, reduced)
         else:
             known = part != none if part.dtype.kind == "i" else ~np.isnan(part)
-            with np.errstate(invalid="ignore", over="ignore"):  # of infinities and the largest numbers
+            with np.errstate(invalid="ignore", over="ignore"):  # sums of infinities and very large numbers
                 rows = np.add.reduceat(np.where(known, part, 0.0), tall, axis=0)
                 sums = np.add.reduceat(rows, wide, axis=1)
             counts = np.add.reduceat(np.add.reduceat(known.astype(int), tall, axis=0), wide, axis=1)
@@ -69,7 +69,7 @@ def pack(window: Window, layers: dict[str, np.ndarray], limits: dict[str, tuple[
     """A binary answer: the header's length, the header as JSON, then each array, all padded to 8 bytes."""
     described, arrays = [], b""
     for name, array in layers.items():
-        with np.errstate(over="ignore"):  # what is too large for the screen's numbers is infinite there
+        with np.errstate(over="ignore"):  # values beyond float32 become infinite
             kept = array.ravel().astype(np.uint8 if name == "marks" else np.float32)
         low, high = limits.get(name, (None, None))
         described.append(BinaryLayer(name=name, dtype=kept.dtype.name, low=low, high=high))
@@ -83,6 +83,6 @@ def _padded(data: bytes) -> bytes:
 
 
 def limits_of(numbers: np.ndarray) -> tuple[float, float] | None:
-    """The smallest and the largest finite number, if there is any."""
+    """The smallest and the largest finite number, or None."""
     finite = numbers[np.isfinite(numbers)]
     return (float(finite.min()), float(finite.max())) if len(finite) else None

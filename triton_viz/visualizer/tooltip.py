@@ -1,4 +1,4 @@
-"""The tooltip of one element."""
+"""The payload of an element's tooltip."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from triton_viz.visualizer.raw_tensor_data import uuid_of
 
 MOST_OPS = 20
 _MOST_EXACT = 2**53 - 1
-"""JavaScript reads every number as a double, which has all integers up to here."""
+"""JavaScript's numbers are doubles, which represent all integers up to this one."""
 
 
 def element_tip(
@@ -52,7 +52,7 @@ def _touchers(launch: Launch, tensor: TensorInfo, offset: int, program: Program)
 
 
 def json_number(value: Any) -> float | int | bool | str | None:
-    """A number as a page can read it from JSON: what is not finite, or too large to be exact, is a string."""
+    """A number for JSON. Numbers that are not finite, or integers too large to be exact, become strings."""
     if value is None:
         return None
     plain = value.item() if isinstance(value, np.generic) else value

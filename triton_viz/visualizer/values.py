@@ -13,15 +13,15 @@ from triton_viz.visualizer.tooltip import json_number
 
 
 def has_values(launch: Launch) -> bool:
-    """Whether what was read and written was kept."""
+    """Whether the values of accesses were recorded."""
     return any(isinstance(record, Access) and record.values is not None for record in launch.records)
 
 
 def tensor_values(launch: Launch, tensor: TensorInfo, upto: int) -> tuple[np.ndarray, np.ndarray]:
     """The value of each element of a tensor after a record of all programs, and whether it is known.
 
-    An element that was read before anything wrote to it held from the start what was read. Integers are
-    integers of the same width, others float64.
+    An element that was read before its first write had that value from the start. Integer tensors keep their
+    dtype, others are float64.
     """
     count = math.prod(tensor.shape)
     values = np.zeros(count, _type_of(launch, tensor))
@@ -40,14 +40,14 @@ def tensor_values(launch: Launch, tensor: TensorInfo, upto: int) -> tuple[np.nda
                 if number <= upto:
                     stores.append((positions, kept if isinstance(record, Store) else None))
     for positions, kept in stores:
-        known[positions] = kept is not None  # what an atomic left there was not recorded
+        known[positions] = kept is not None  # the result of an atomic is not recorded
         if kept is not None:
             values[positions] = kept
     return values, known
 
 
 def _type_of(launch: Launch, tensor: TensorInfo) -> np.dtype:
-    """The type that holds every value of a tensor that was kept: float64 has not all integers of 64 bits."""
+    """The dtype for the recorded values of a tensor: float64 cannot represent all 64-bit integers."""
     kept = {
         record.values.dtype
         for record in launch.records
@@ -62,7 +62,7 @@ def _type_of(launch: Launch, tensor: TensorInfo) -> np.dtype:
 
 
 def histogram(name: str, values: np.ndarray, bins: int) -> Histogram:
-    """How often which values occur. The ends of integers are exact, also where the bins cannot be."""
+    """The distribution of values. The limits of integers are exact, even if those of bins are not."""
     whole = values.dtype.kind in "iu" and values.size > 0
     exact = (values.min(), values.max()) if whole else None
     numbers = np.asarray(values, np.float64).ravel()
@@ -78,7 +78,7 @@ def histogram(name: str, values: np.ndarray, bins: int) -> Histogram:
         bins = 1
     with np.errstate(over="ignore"):
         wide = not np.isfinite(high - low)
-    # The distance between the largest doubles is no double: count them at half their size.
+    # The distance between very large doubles may overflow: divide them by two.
     counts, edges = np.histogram(numbers / 2 if wide else numbers, bins)
     edges = edges * 2 if wide else edges
     return Histogram(

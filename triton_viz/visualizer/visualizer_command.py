@@ -21,8 +21,10 @@ def main(arguments: list[str] | None = None) -> int:
         help="an instruction log of GT (GT_INSTRUCTION_LOG) to show, also while it grows",
     )
     parser.add_argument("-p", "--port", type=int, help="default: 8000, or any free one if that is taken")
-    parser.add_argument("--share", action="store_true", help="let other machines open it, by a secret link")
-    parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+    parser.add_argument(
+        "--share", action="store_true", help="let other machines open the page, by a link with a secret token"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address, do not open a browser")
     options = parser.parse_args(arguments)
     if options.trace is None and options.tape is None:
         parser.error("nothing to show: give a trace file, or --tape LOG")
