@@ -1,10 +1,10 @@
-// What loads, stores and atomics have in common: elements of one tensor, some masked off.
+// The common part of the renderers of loads, stores and atomics.
 
 import { make, plural } from "../src/dom";
 import type { Access } from "../src/types";
 import type { Renderer } from "./renderer";
 
-/** A renderer for accesses, which says what they do with this verb: `reads 32 elements of x`. */
+/** A renderer for accesses, which describes them with this verb: `reads 32 elements of x`. */
 export function accessRenderer(colour: string, verb: string, preposition: string): Renderer<Access> {
   return {
     colour,
@@ -22,7 +22,7 @@ export function accessRenderer(colour: string, verb: string, preposition: string
   };
 }
 
-// If all elements are masked off, no address is used, so the server does not know the tensor.
+// If all elements are masked off, no tensor is accessed.
 function nameOf(op: Access): string {
   return op.tensor || "no tensor";
 }

@@ -1,5 +1,5 @@
-// Dot: a product of two tiles. The tiles are marked in the tensors they most likely came from and go to, and the
-// detail shows how far along k the product is.
+// Dot: a product of two tiles. The tiles are marked in the tensors of their most likely accesses, and the detail shows
+// the progress of the loop along k.
 
 import { make } from "../src/dom";
 import type { Access, Dot, Op } from "../src/types";
@@ -35,7 +35,7 @@ export const dot: Renderer<Dot> = {
   },
 };
 
-/** The steps of the k-loop as a row of blocks, those done filled. */
+/** The iterations of the loop along k as a row of blocks, the completed ones filled. */
 function alongK(op: Dot, ops: Op[]): HTMLElement {
   const steps = stepsOf(op, ops);
   if (steps.count < 2) return make("span");
@@ -50,7 +50,7 @@ function alongK(op: Dot, ops: Op[]): HTMLElement {
   );
 }
 
-/** Which of the dots at this line of source this is, within the loops around the innermost. */
+/** The position of a dot among those at its line, within one iteration of the loops around the innermost. */
 export function stepsOf(op: Op, ops: Op[]): { at: number; count: number } {
   const outer = (other: Op) => JSON.stringify(other.iterations.slice(0, -1));
   const same = ops.filter(

@@ -1,4 +1,4 @@
-// Instruction: one instruction of a chip's engine. It is in the list of ops only if no other op is part of it.
+// Instruction: one instruction of a chip's engine. The list of ops has it only if it has no recorded ops.
 
 import { make } from "../src/dom";
 import { formatSeconds } from "../src/format";

@@ -1,4 +1,4 @@
-// Reduce and scan: the elements along an axis are combined, to one number or to a running one.
+// Reduce and scan: the elements along an axis are combined to one result, or to running results.
 
 import { make } from "../src/dom";
 import type { Op } from "../src/types";
@@ -37,5 +37,5 @@ function of(op: Op): Fields {
 }
 
 function shapeOf(shape: number[] | undefined): string {
-  return shape?.length ? shape.join("×") : "a number";
+  return shape?.length ? shape.join("×") : "a scalar";
 }

@@ -23,7 +23,7 @@ const RENDERERS = new Map<string, Renderer>([
   ["Instruction", instruction],
 ]);
 
-/** The renderer of an op's type, or the one that shows any. */
+/** The renderer of an op's type, or the one for unknown types. */
 export function rendererOf(op: Op): Renderer {
   return RENDERERS.get(op.type) ?? unknown;
 }

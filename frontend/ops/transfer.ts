@@ -1,4 +1,4 @@
-// Transfer: elements that go from one memory on a chip to another. HBM's are loads and stores.
+// Transfer: a copy between two on-chip memories. Transfers from and to HBM are loads and stores.
 
 import { make } from "../src/dom";
 import { formatBytes } from "../src/format";

@@ -1,4 +1,4 @@
-// Any op type that has no renderer, such as one of a newer server: its fields as they are.
+// The renderer of all other op types: shows their fields.
 
 import { make } from "../src/dom";
 import type { Renderer } from "./renderer";

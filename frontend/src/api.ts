@@ -1,4 +1,4 @@
-// The server's endpoints. Answers are not kept here.
+// The server's endpoints. Answers are not cached here.
 
 import type {
   BinaryHeader,
@@ -16,7 +16,7 @@ import type {
 } from "./payloads";
 import type { Program } from "./types";
 
-/** Why there is no data. `gone` is true when no server answered at all. */
+/** A failed request. `gone` is true if no server answered. */
 export class ApiError extends Error {
   readonly gone: boolean;
 
@@ -92,7 +92,7 @@ async function ask(path: string, fields: Fields, read: (response: Response) => P
     body = response.ok ? await read(response) : await response.json();
   } catch {
     document.dispatchEvent(new Event("gone"));
-    throw new ApiError("The program that served this page does not answer any more.", true);
+    throw new ApiError("The program that serves this page does not answer.", true);
   } finally {
     countPending(-1);
   }
@@ -105,7 +105,7 @@ async function ask(path: string, fields: Fields, read: (response: Response) => P
   return body;
 }
 
-/** Counts pending requests in the document's `data-waiting`: at 0 the page shows all that it asked for. */
+/** Counts pending requests in the document's `data-waiting`: at 0 the page has all answers. */
 function countPending(more: number) {
   pending += more;
   document.documentElement.dataset.waiting = String(pending);

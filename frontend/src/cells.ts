@@ -4,7 +4,7 @@ import type { Rgb } from "./colours";
 
 const scratch = typeof document === "undefined" ? undefined : document.createElement("canvas");
 
-/** Sets a canvas to a size in CSS pixels, sharp on any screen; the result is its context. */
+/** Sets a canvas to a size in CSS pixels, at the screen's resolution. Returns its context. */
 export function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const ratio = devicePixelRatio;
   canvas.width = Math.max(1, Math.round(width * ratio));
@@ -16,7 +16,7 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
   return context;
 }
 
-/** Draws `across` by `down` cells of a size; `of` gives each its colour, or none. */
+/** Draws `across` by `down` cells of a size; `of` returns the colour of each, or none. */
 export function drawCells(
   context: CanvasRenderingContext2D,
   across: number,
@@ -38,7 +38,7 @@ export function drawCells(
   scratch.getContext("2d")?.putImageData(new ImageData(pixels, across, down), 0, 0);
   context.imageSmoothingEnabled = false;
   context.drawImage(scratch, at.x, at.y, across * at.cellX, down * at.cellY);
-  // Small cells touch: lines between them would be all that one sees.
+  // Small cells have no lines between them, which would hide their colours.
   if (Math.min(at.cellX, at.cellY) < 5) return;
   context.fillStyle = line;
   for (let i = 1; i <= across; i++) context.fillRect(at.x + i * at.cellX - 1, at.y, 1, down * at.cellY);

@@ -1,11 +1,11 @@
-// Colours: the names of style.css as numbers, and ramps between them.
+// Colours: the colour names of style.css as numbers, and ramps between colours.
 
 /** Red, green and blue, from 0 to 255. */
 export type Rgb = [number, number, number];
 
 const probe = typeof document === "undefined" ? undefined : document.createElement("i");
 
-/** The colour of a name in style.css, as it is now: light or dark. */
+/** The colour of a name in style.css, in the current scheme. */
 export function colour(name: string): string {
   if (!probe) return "";
   if (!probe.isConnected) {
@@ -16,7 +16,7 @@ export function colour(name: string): string {
   return getComputedStyle(probe).color;
 }
 
-/** The same as numbers. */
+/** The colour of a name in style.css, as numbers. */
 export function rgb(name: string): Rgb {
   return parseRgb(colour(name));
 }
@@ -27,7 +27,7 @@ export function parseRgb(text: string): Rgb {
   return [red, green, blue];
 }
 
-/** A colour between others: at 0 the first, at 1 the last. */
+/** A colour interpolated between others: at 0 the first, at 1 the last. */
 export function mix(stops: Rgb[], at: number): Rgb {
   const position = Math.min(1, Math.max(0, at)) * (stops.length - 1);
   const low = Math.min(Math.floor(position), stops.length - 2);
@@ -40,12 +40,12 @@ export function ramp(): Rgb[] {
   return ["--ramp-0", "--ramp-1", "--ramp-2", "--ramp-3"].map(rgb);
 }
 
-/** Where a number is between two limits, from 0 to 1. Equal limits are all the same colour, a strong one. */
+/** The position of a number between two limits, from 0 to 1. Equal limits give a strong colour. */
 export function share(number: number, low: number, high: number): number {
   return high > low ? (number - low) / (high - low) : 0.75;
 }
 
-/** Calls back whenever light becomes dark, or the other way round. */
+/** Calls back when the scheme changes between light and dark. */
 export function onScheme(paint: () => void) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
   document.addEventListener("scheme", paint);

@@ -52,7 +52,7 @@ export function table(
   return make("table", "", make("thead", "", head), make("tbody", "", ...body));
 }
 
-/** A placeholder for an empty view: why there is nothing to show, and what to do. Code is in backquotes. */
+/** A placeholder for an empty view: the reason, and the next step, with code in backquotes. */
 export function empty(why: string, next: string): HTMLElement {
   const [before, code, after] = next.split("`");
   return make(

@@ -1,4 +1,4 @@
-// The panel below the ops: the element that was clicked, and the histogram of the op.
+// The panel below the ops: the focused element, and the histogram of the op's values.
 
 import { ApiError, api } from "./api";
 import { byId, empty, make, svg } from "./dom";
@@ -9,13 +9,13 @@ import type { Scene } from "./tensors";
 
 const [WIDTH, HEIGHT] = [320, 90];
 const BINS = 32;
-const NOT_KEPT = "What this op read or wrote was not kept.";
+const NOT_RECORDED = "The values of this op were not recorded.";
 
 /** Shows a scene's element and histogram as they change. */
 export function elementCard(actions: Actions) {
   let shown = "";
   return {
-    /** What belongs to this scene. */
+    /** Fetches and shows the element and the histogram of a scene. */
     async show(scene: Scene) {
       const { data, op, focus } = scene;
       const key = JSON.stringify([data.launch.id, data.program, op?.uuid, focus]);
@@ -29,7 +29,7 @@ export function elementCard(actions: Actions) {
         op && "block" in op
           ? data.launch.values
             ? api.histogram(op.uuid, BINS).catch(reason)
-            : NOT_KEPT
+            : NOT_RECORDED
           : undefined,
       ]);
       if (key !== shown) return;
@@ -47,7 +47,7 @@ function card(tip: ElementTip, { data }: Scene, actions: Actions): HTMLElement {
   const close = make("button", "close", "×");
   close.setAttribute("aria-label", "Unselect this element");
   close.onclick = () => actions.goTo({ focus: undefined });
-  const value = data.launch.values ? formatNumber(tip.value) : "not kept";
+  const value = data.launch.values ? formatNumber(tip.value) : "not recorded";
   const facts = make("dl", "facts");
   for (const [name, text] of [
     ["address", tip.address],
@@ -73,11 +73,10 @@ function card(tip: ElementTip, { data }: Scene, actions: Actions): HTMLElement {
 function drawing(found: Histogram | string | undefined): HTMLElement | SVGElement {
   if (found === undefined) return make("p", "muted", "This op reads and writes no tensor.");
   if (typeof found === "string") {
-    if (found !== NOT_KEPT) return make("p", "muted", found);
-    return empty(NOT_KEPT, "Set `triton_viz.config.values = True` before the kernel runs.");
+    if (found !== NOT_RECORDED) return make("p", "muted", found);
+    return empty(NOT_RECORDED, "Set `triton_viz.config.values = True` before the kernel runs.");
   }
-  if (!found.counts.length)
-    return make("p", "muted", "Nothing was read or written: all elements are masked off.");
+  if (!found.counts.length) return make("p", "muted", "All elements are masked off, so there are no values.");
   const most = Math.max(...found.counts);
   const wide = WIDTH / found.counts.length;
   const bars = found.counts.map((count, bin) => {

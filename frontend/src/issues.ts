@@ -1,4 +1,4 @@
-// What the sanitizer and the race detector found. A click goes to the program, the line and the element.
+// The issues of the sanitizer and the race detector. A click goes to the program, the line and the element.
 
 import { api } from "./api";
 import { byId, empty, make, plural, table } from "./dom";
@@ -13,7 +13,7 @@ export async function showIssues(launch: Launch, actions: Actions) {
   if (!found.checked) {
     parts.push(
       empty(
-        "No client looked for issues in this launch.",
+        "No client checked this launch.",
         'Trace it with `@triton_viz.trace(["tracer", "sanitizer", "race_detector"])` and run it again.',
       ),
     );
@@ -76,6 +76,6 @@ function verdicts(found: IssueList, actions: Actions): HTMLElement {
     "section",
     "panel",
     title,
-    table(["line", "access", "tensor", "verdict", "how it is known"], rows, go),
+    table(["line", "access", "tensor", "verdict", "proof or reason"], rows, go),
   );
 }

@@ -1,11 +1,11 @@
-// Ops of a program as a tree: what a loop repeats is shown once, with its iterations to choose from.
+// Ops of a program as a tree: a loop's ops are shown for one iteration, which can be chosen.
 
 import type { Op } from "./types";
 
 /** An op by its number, or a loop with the ops of each of its iterations. */
 export type Node = { op: number } | { line: number; iterations: { index: number; nodes: Node[] }[] };
 
-/** The tree of ops in the order they happened. */
+/** The tree of ops in execution order. */
 export function treeOf(ops: Op[]): Node[] {
   return grow(ops, 0, ops.length, 0);
 }
@@ -21,7 +21,7 @@ function grow(ops: Op[], first: number, last: number, depth: number): Node[] {
     }
     const [line] = around;
     const iterations: { index: number; nodes: Node[] }[] = [];
-    // A smaller or equal number than the one before is the same loop entered again.
+    // An iteration number that does not increase means that the loop was entered again.
     for (let before = -1; at < last; ) {
       const next = ops[at]?.iterations[depth];
       if (!next || next[0] !== line || next[1] <= before) break;
@@ -81,7 +81,7 @@ export function nextIteration(ops: Op[], from: number, by: 1 | -1 = 1): number |
   while (same(ops[at + by]) && indexOf(ops[at + by]) === indexOf(ops[from])) at += by;
   if (!same(ops[at + by])) return undefined;
   at += by;
-  // Backwards, this is the iteration's last op: go on to its first.
+  // Backwards, this is the iteration's last op: continue to its first.
   while (by < 0 && same(ops[at - 1]) && indexOf(ops[at - 1]) === indexOf(ops[at])) at--;
   return at;
 }

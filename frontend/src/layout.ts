@@ -1,13 +1,13 @@
-// Where each element of a tensor is drawn, and which element is under a point. Pure arithmetic.
+// The layout of a tensor's drawing: the cell of each element, and the element under a point. Pure functions.
 
-/** A tensor seen as rows and columns. The last row may be short. */
+/** A tensor arranged in rows and columns. The last row may be incomplete. */
 export interface Matrix {
   rows: number;
   cols: number;
   count: number;
 }
 
-/** A matrix drawn as cells. Where it is larger than the room, a cell stands for `binX` by `binY` elements. */
+/** A matrix drawn as cells. If it does not fit, a cell represents `binX` by `binY` elements. */
 export interface Layout extends Matrix {
   binX: number;
   binY: number;
@@ -54,22 +54,22 @@ function fitAxis(size: number, room: number): { bin: number; cell: number } {
   const pixels = Math.max(1, Math.floor(room));
   const bin = Math.max(1, Math.ceil(size / pixels));
   const exact = pixels / Math.max(1, Math.ceil(size / bin));
-  // Small cells have no lines between them, and need not be whole pixels: quarters use the room better.
+  // Small cells have no lines between them, so their sizes may be quarters of a pixel.
   const cell = exact < SMALL_CELL ? Math.floor(exact * 4) / 4 : Math.floor(exact);
   return { bin, cell: Math.max(1, Math.min(LARGEST_CELL, cell)) };
 }
 
-/** Several matrices in equal columns: as many columns as give the largest drawing in all. */
+/** Several matrices in equal columns, with the number of columns that gives the largest drawings. */
 export function arrange(matrices: Matrix[], width: number, height: number, gap: number, caption: number) {
   let best = { columns: 1, area: -1, layouts: [] as Layout[] };
   for (let columns = 1; columns <= Math.min(matrices.length, 4); columns++) {
     const rows = Math.ceil(matrices.length / columns);
     const each = (width - gap * (columns - 1)) / columns;
-    // With many tensors the panel scrolls, rather than that each shrinks to nothing.
+    // With many tensors the panel scrolls, so that drawings do not become too small.
     const tall = Math.max(100, (height - gap * (rows - 1)) / rows - caption);
     const layouts = sameScale(matrices.map((matrix) => fitMatrix(matrix, each, tall)));
     const drawn = layouts.reduce((sum, at) => sum + at.across * at.cellX * at.down * at.cellY, 0);
-    // Tensors that one has to scroll to count for less.
+    // Tensors below the visible part count less.
     const needed = rows * (tall + caption) + gap * (rows - 1);
     const area = drawn * Math.min(1, (height / needed) ** 2);
     if (area > best.area) best = { columns, area, layouts };
@@ -77,7 +77,7 @@ export function arrange(matrices: Matrix[], width: number, height: number, gap: 
   return best;
 }
 
-// Axes of equal length should look equal, in a product's matrices say. Far smaller tensors keep their size.
+// Axes of equal length have equal lengths in all drawings, as in a product's matrices, except for far smaller tensors.
 function sameScale(layouts: Layout[]): Layout[] {
   const smallest = Math.min(...layouts.map((layout) => Math.min(layout.cellX, layout.cellY)));
   return layouts.map((layout) => {
@@ -93,7 +93,7 @@ export function cellOf(layout: Layout, element: number): number {
   return Math.floor(row / layout.binY) * layout.across + Math.floor(col / layout.binX);
 }
 
-/** The first element of a cell, or undefined where a short last row has ended. */
+/** The first element of a cell; undefined beyond the end of an incomplete last row. */
 export function firstElement(layout: Layout, cell: number): number | undefined {
   const row = Math.floor(cell / layout.across) * layout.binY;
   const element = row * layout.cols + (cell % layout.across) * layout.binX;

@@ -1,4 +1,4 @@
-// The page: fetches what the address names, shows it, and keeps the address up to date.
+// The page: fetches and shows the route in the address, and keeps the address up to date.
 
 import "./style.css";
 import "./kernel.css";
@@ -26,27 +26,27 @@ import { sourcePanel } from "./source";
 import { Store } from "./state";
 import { tensorsPanel } from "./tensors";
 import type { Launch, Op, Program } from "./types";
-import { formatPlace, type Place, parsePlace, VIEWS, type ViewName } from "./url";
+import { formatRoute, parseRoute, type Route, VIEWS, type ViewName } from "./url";
 
 const PLAY = 700;
 const picker = byId<HTMLSelectElement>("launch");
 
-/** What the page shows, and what it has asked for. */
+/** The state of the page, including pending requests. */
 interface State {
   launches: Launch[];
   hasTape: boolean;
   view: ViewName;
-  /** The program that is shown. */
+  /** The shown program. */
   data: ProgramData | undefined;
   selected: Op | undefined;
   focus: Focus | undefined;
   /** The program that was requested last, until it is shown: the next step starts there. */
   requested: Program | undefined;
-  /** What was requested last, until it is shown. */
-  pending: Place | undefined;
-  /** Counts visits: an answer to an earlier one is dropped. */
+  /** The route that was requested last, until it is shown. */
+  pending: Route | undefined;
+  /** Counts visits, to drop answers to earlier ones. */
   visits: number;
-  /** Counts steps: an answer to an earlier one is dropped. */
+  /** Counts steps, to drop answers to earlier ones. */
   steps: number;
   playing: ReturnType<typeof setInterval> | undefined;
 }
@@ -77,24 +77,24 @@ const actions: Actions = {
   pointAt(line) {
     for (const panel of panels) panel.point?.(line);
   },
-  goTo(place) {
+  goTo(route) {
     const { data, focus, pending } = store.state;
-    const focused = "focus" in place ? place.focus : focus;
+    const focused = "focus" in route ? route.focus : focus;
     // Another element of the program that is shown: nothing has to be fetched.
-    if (!place.program && !place.op && !place.line) {
+    if (!route.program && !route.op && !route.line) {
       // A pending request must not bring back the element that was focused before.
       store.set({ focus: focused, pending: pending && { ...pending, focus: focused } });
       remember();
       return;
     }
     visit(
-      { launch: data?.launch.id, program: place.program ?? data?.program, op: place.op, focus: focused },
-      place.line,
+      { launch: data?.launch.id, program: route.program ?? data?.program, op: route.op, focus: focused },
+      route.line,
     );
   },
 };
 const tensors = tensorsPanel(actions);
-// The chip first: whether it is shown decides how much room the tensors have.
+// The chip first: its height determines the height of the tensors.
 const panels: Panel[] = [
   chipPanel(actions),
   sourcePanel(actions),
@@ -112,7 +112,7 @@ store.on("selected", ({ selected }) => {
   remember();
 });
 
-/** Fetches the launches, and shows the place in the address. */
+/** Fetches the launches, and shows the route in the address. */
 async function start() {
   // A page with its own tape has no server: it is the cluster's view alone.
   if (window.TAPE) {
@@ -135,8 +135,8 @@ async function start() {
     }),
   );
   picker.disabled = !launches.length;
-  const place = parsePlace(location.hash);
-  if (launches.length || place.view === "cluster") return visit(place);
+  const route = parseRoute(location.hash);
+  if (launches.length || route.view === "cluster") return visit(route);
   if (hasTape) return visit({ view: "cluster" });
   showMessage(
     "No kernel was traced yet",
@@ -144,14 +144,14 @@ async function start() {
   );
 }
 
-/** Shows a place. Its defaults are the newest launch, its first program, and the op selected before. */
-async function visit(place: Place, line?: number) {
+/** Shows a route. Its defaults are the newest launch, its first program, and the op selected before. */
+async function visit(route: Route, line?: number) {
   const was = store.state;
-  const launch = place.launch ?? was.data?.launch.id ?? was.launches.at(-1)?.id ?? 0;
-  const program: Program = place.program ?? [0, 0, 0];
+  const launch = route.launch ?? was.data?.launch.id ?? was.launches.at(-1)?.id ?? 0;
+  const program: Program = route.program ?? [0, 0, 0];
   const visitNumber = was.visits + 1;
-  const wanted = place.view ?? "kernel";
-  store.set({ visits: visitNumber, pending: place });
+  const wanted = route.view ?? "kernel";
+  store.set({ visits: visitNumber, pending: route });
   if (wanted === "cluster") {
     showView("cluster");
     document.title = "Cluster · Triton-Viz";
@@ -160,7 +160,7 @@ async function visit(place: Place, line?: number) {
   let fetched: ProgramData;
   try {
     fetched = await api.program(launch, program);
-    while (place.op && !fetched.visualization_data.some((op) => op.uuid === place.op)) {
+    while (route.op && !fetched.visualization_data.some((op) => op.uuid === route.op)) {
       if (!(await more(fetched))) break;
     }
   } catch (error) {
@@ -178,11 +178,11 @@ async function visit(place: Place, line?: number) {
   document.title = `${fetched.launch.kernel} · Triton-Viz`;
   showView(wanted);
   // Another element may have been focused since this was requested.
-  const focus = pending === undefined ? place.focus : pending.focus;
+  const focus = pending === undefined ? route.focus : pending.focus;
   store.set({ requested: undefined, pending: undefined, data: fetched, focus });
   const ops = fetched.visualization_data;
   const asked =
-    ops.find((op) => op.uuid === place.op) ?? (line ? ops.find((op) => op.line === line) : undefined);
+    ops.find((op) => op.uuid === route.op) ?? (line ? ops.find((op) => op.line === line) : undefined);
   store.set({ selected: asked ?? ops[Math.min(Math.max(before, 0), ops.length - 1)] });
   byId("issue-count").textContent = fetched.launch.issues ? String(fetched.launch.issues) : "";
   try {
@@ -193,7 +193,7 @@ async function visit(place: Place, line?: number) {
   }
 }
 
-/** Fetches the next ops of a program that has more than one answer holds; false if there are none. */
+/** Fetches the next ops of a program whose ops do not fit into one answer; false if there are none. */
 const more = pager((of, first) => api.program(of.launch.id, of.program, first));
 
 function showView(name: ViewName) {
@@ -207,13 +207,13 @@ function showView(name: ViewName) {
   document.body.dataset.view = name;
 }
 
-/** Writes the view, program, op and element that are shown into the address. */
+/** Writes the shown view, program, op and element into the address. */
 function remember() {
   const { data, view, selected, focus } = store.state;
   if (!data || view === "cluster") return;
-  // The back button leads to the launch or view before, not to single steps.
-  const was = parsePlace(location.hash);
-  const hash = formatPlace({
+  // The back button leads to the previous launch or view, not to single steps.
+  const was = parseRoute(location.hash);
+  const hash = formatRoute({
     view,
     launch: data.launch.id,
     program: data.program,
@@ -229,7 +229,10 @@ function showError(error: unknown) {
   if (!(error instanceof ApiError)) throw error;
   pause();
   if (error.gone)
-    return showMessage("The server is gone", `${error.message} Start it again, then try again here.`);
+    return showMessage(
+      "The server does not answer",
+      `${error.message} Start it again, then click Try again.`,
+    );
   if (store.state.view === "cluster") return showMessage("The cluster cannot be shown", error.message);
   showMessage(
     "There is nothing at this address",
@@ -255,7 +258,7 @@ function stepProgram(by: number) {
   store.set({ requested: to });
 }
 
-/** Selects an op by its number, and fetches it first if it must. */
+/** Selects an op by its number, and fetches it first if necessary. */
 async function stepTo(number: number | undefined) {
   const { data: asked } = store.state;
   if (!asked || number === undefined || number < 0 || number >= asked.total) return pause();
@@ -316,7 +319,7 @@ byId("retry").onclick = start;
 for (const name of VIEWS) {
   byId(`tab-${name}`).onclick = () => {
     if (name === "cluster") {
-      history.pushState(null, "", formatPlace({ view: "cluster" }));
+      history.pushState(null, "", formatRoute({ view: "cluster" }));
       return visit({ view: "cluster" });
     }
     const { launches, data, selected, focus } = store.state;
@@ -329,8 +332,8 @@ picker.onchange = () => {
   // Another launch begins at its first op.
   visit({ view: view === "cluster" ? "kernel" : view, launch: Number(picker.value), program: undefined });
 };
-window.addEventListener("hashchange", () => visit(parsePlace(location.hash)));
-// Playing on would ask a server that is gone again and again.
+window.addEventListener("hashchange", () => visit(parseRoute(location.hash)));
+// Stop playing if the server does not answer.
 document.addEventListener("gone", pause);
 listenScheme();
 listenKeys({

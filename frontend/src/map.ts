@@ -8,7 +8,7 @@ import { countOf, fitMatrix, indexOf, type Layout, matrixOf } from "./layout";
 import type { Launch, Program } from "./types";
 import { elementAt, sizeOf, WHOLE, windowOf } from "./viewport";
 
-/** What a map can be coloured by: the server's name of the metric, and its label. */
+/** The metrics: the server's name of each, and its label. */
 export const METRICS: [string, string][] = [
   ["bytes", "bytes moved"],
   ["loaded", "bytes loaded"],
@@ -29,13 +29,13 @@ export function positionOf(grid: Program, [x, y, z]: Program): number {
   return x + grid[0] * (y + grid[1] * z);
 }
 
-/** The grid as rows and columns: x across, y down, and one z below the other. A single axis wraps into rows. */
+/** The grid as rows and columns: x across, y down, and the layers of z below each other. A single axis wraps into rows. */
 export function gridShape(grid: Program): number[] {
   const longer = grid.filter((size) => size > 1);
   return longer.length < 2 ? [countOf(grid)] : [grid[1] * grid[2], grid[0]];
 }
 
-/** A number of a metric in words. */
+/** A metric's value as text. */
 export function formatMetric(metric: string, number: number): string {
   return ["bytes", "loaded", "stored"].includes(metric) ? formatBytes(number) : formatShort(number);
 }
@@ -75,10 +75,10 @@ export function programMap(
       Math.floor(col / layout.binX) * layout.cellX,
       Math.floor(row / layout.binY) * layout.cellY,
     ];
-    // A program of a million is smaller than a pixel: its ring is not.
+    // One program of a million is smaller than a pixel, so its ring has a minimum size.
     const grow = Math.max(0, 7 - layout.cellX) / 2;
     const side = [Math.max(7, layout.cellX - 1), Math.max(7, layout.cellY - 1)] as const;
-    // Two rings, so that one of them stands out against whatever is beneath.
+    // Two rings, so that one of them contrasts with the cells beneath.
     for (const [ring, inset] of [
       ["--text", 1],
       ["--panel", 3],
@@ -97,7 +97,7 @@ export function programMap(
   const fetchCells = async () => {
     if (!launch || !layout) return;
     const request = ++requests;
-    // The map can be clicked without its colours; a server that is gone is reported elsewhere.
+    // The map works without its colours; a server that does not answer is reported elsewhere.
     const found = await api
       .programs(launch.id, metric, windowOf(layout, WHOLE).window)
       .catch(() => undefined);
@@ -132,13 +132,13 @@ export function programMap(
     const grid = launch.grid;
     const to = current.map((index, axis) => index + (step[axis] ?? 0)) as Program;
     if (!to.every((index, axis) => index >= 0 && index < (grid[axis] ?? 1))) return;
-    // Marked at once: the next key may come before the program does.
+    // Mark it at once: the next key may be pressed before the answer arrives.
     current = to;
     paint();
     choose(to);
   };
   return {
-    /** Draws a launch; fetches its numbers if they are another launch's or another metric's. */
+    /** Draws a launch, and fetches its values if the launch or the metric changed. */
     show(fresh: Launch, program: Program, by: string) {
       const same = launch?.id === fresh.id && metric === by && cells;
       [launch, current, metric] = [fresh, program, by];

@@ -1,5 +1,5 @@
-// The list of the program's ops, in which one iteration of each loop is shown; and above the tensors the
-// description of the selected op, with the buttons that step through the ops.
+// The list of the program's ops, which shows one iteration of each loop, and, above the tensors, the description of the
+// selected op and the buttons to step through the ops.
 
 import { rendererOf } from "../ops/registry";
 import { byId, make } from "./dom";
@@ -15,7 +15,7 @@ export function opsPanel(actions: Actions): Panel {
   let data: ProgramData | undefined;
   let ops: Op[] = [];
   let tree: Node[] = [];
-  let inTree = 0; // how many ops the tree holds: later ones are appended to the same array
+  let inTree = 0; // the number of ops in the tree: later ones are appended to the same array
   let number = -1;
   let rows: Row[] = [];
   let drawn: [number, number] = [-1, -1]; // which rows are in the document
@@ -29,7 +29,7 @@ export function opsPanel(actions: Actions): Panel {
     row.dataset.op = String(at);
     if (at === number) row.setAttribute("aria-current", "true");
     if (op.line && op.line === ops[number]?.line) row.classList.add("same-line");
-    // An op without elements has its label where the counts would be.
+    // The label of an op without elements also takes the columns of the counts.
     const label = make("span", counts ? "" : "wide", renderer.label(op));
     row.append(make("span", "number", String(op.line || "")), label);
     for (const count of counts ?? []) row.append(make("span", "number", count.toLocaleString("en")));
@@ -68,10 +68,10 @@ export function opsPanel(actions: Actions): Panel {
     element.style.height = `${count * height}px`;
     return element;
   };
-  /** Draws the rows in view, with empty space in place of the others. */
+  /** Draws the rows in view, with empty space for the others. */
   const draw = () => {
     if (!ops.length) {
-      list.replaceChildren(make("li", "none", "This program did nothing that was recorded."));
+      list.replaceChildren(make("li", "none", "This program has no recorded ops."));
       return;
     }
     const [first, end] = inView(rows.length, height, list.scrollTop, list.clientHeight);
@@ -80,7 +80,7 @@ export function opsPanel(actions: Actions): Panel {
     const shown = rows.slice(first, end).map(drawRow);
     list.replaceChildren(space(first), ...shown, space(rows.length - end));
   };
-  /** Draws anew: the ops, the selected one or the shown iterations have changed. */
+  /** Draws again after a change of the ops, the selected op or the shown iterations. */
   const redraw = () => {
     rows = rowsOf(tree, number);
     drawn = [-1, -1];

@@ -1,4 +1,4 @@
-// The rows of the list of ops, and which of them are in view: a program may have a hundred thousand.
+// The rows of the list of ops, and which of them to draw: a program may have a hundred thousand ops.
 
 import { holds, type Node } from "./iterations";
 
@@ -8,7 +8,7 @@ export type Loop = Exclude<Node, { op: number }>;
 /** A row of the list: an op, or the head of a loop with the iteration that is shown below it. */
 export type Row = { depth: number } & ({ op: number } | { loop: Loop; shown: number });
 
-/** The rows of a tree, of each loop one iteration: that with the selected op, or else the first. */
+/** The rows of a tree, with one iteration of each loop: the one with the selected op, or else the first. */
 export function rowsOf(tree: Node[], selected: number): Row[] {
   const rows: Row[] = [];
   const add = (nodes: Node[], depth: number) => {
@@ -27,16 +27,16 @@ export function rowsOf(tree: Node[], selected: number): Row[] {
   return rows;
 }
 
-/** Rows that are drawn above and below those in view. */
+/** The number of rows that are drawn above and below those in view. */
 export const MARGIN = 30;
 
-/** The first row to draw, and the one after the last, of so many rows of one height in pixels. */
+/** The first row to draw and the end, for `count` rows of equal height in pixels. */
 export function inView(count: number, row: number, top: number, height: number): [number, number] {
   const first = Math.max(0, Math.floor(top / row) - MARGIN);
   return [Math.min(first, Math.max(0, count - 1)), Math.min(count, Math.ceil((top + height) / row) + MARGIN)];
 }
 
-/** Where to scroll to, so that a row is in view: as little as it takes. */
+/** The scroll position nearest to the current one at which a row is in view. */
 export function scrolledTo(at: number, row: number, top: number, height: number): number {
   return Math.min(Math.max(top, (at + 1) * row - height), at * row);
 }

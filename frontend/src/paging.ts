@@ -1,4 +1,4 @@
-// A program with many ops comes in several answers. This fetches the next ones, each of them once.
+// Paging: the ops of a large program come in several answers, each of which is fetched once.
 
 import type { ProgramData } from "./payloads";
 
@@ -6,15 +6,15 @@ import type { ProgramData } from "./payloads";
 export type Fetch = (of: ProgramData, first: number) => Promise<ProgramData>;
 
 /**
- * A function that appends the next ops to a program; true if there were any. Keys come faster than answers: a
- * call while an answer is on its way waits for that one.
+ * A function that appends the next ops to a program; true if there were any. A call while a request is pending
+ * waits for its answer.
  */
 export function pager(fetch: Fetch): (of: ProgramData) => Promise<boolean> {
   const pending = new WeakMap<ProgramData, Promise<boolean>>();
 
   async function append(of: ProgramData): Promise<boolean> {
     const next = await fetch(of, of.visualization_data.length);
-    // Paths are numbered in each answer by itself.
+    // Paths are numbered separately in each answer.
     const shift = of.paths.length;
     of.paths.push(...next.paths);
     of.visualization_data.push(...next.visualization_data.map((op) => ({ ...op, path: op.path + shift })));

@@ -3,7 +3,7 @@
 import type { ProgramData } from "./payloads";
 import type { Op, Program } from "./types";
 
-/** One part of the page. `show` gets each newly fetched program; `select` each op chosen in it. */
+/** One part of the page. `show` receives each newly fetched program, `select` each selected op. */
 export interface Panel {
   show(data: ProgramData): void;
   select?(op: Op | undefined): void;
@@ -11,18 +11,18 @@ export interface Panel {
   point?(line: number): void;
 }
 
-/** An element of a tensor that is pointed at. */
+/** The focused element of a tensor. */
 export interface Focus {
   tensor: string;
   element: number;
 }
 
-/** What a panel asks for when it is clicked. */
+/** The actions that a panel may call, such as on a click. */
 export interface Actions {
   chooseProgram(program: Program): void;
   chooseOp(op: Op | undefined): void;
-  /** Shows a line of the kernel, besides the selected op's. */
+  /** Marks a line of the kernel, besides the selected op's. */
   pointAt(line: number): void;
   /** Shows the kernel at a program, an op (or any op of a line) and an element of it. */
-  goTo(place: { program?: Program; op?: string; line?: number; focus?: Focus }): void;
+  goTo(route: { program?: Program; op?: string; line?: number; focus?: Focus }): void;
 }

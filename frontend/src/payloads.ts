@@ -1,7 +1,7 @@
 // What the server sends. Written by `python -m tools.page_types` from triton_viz/visualizer/payloads.py:
 // change it there. GLOSSARY.md says what each field means.
 
-/** One launch, as the picker shows it. */
+/** A launch, for the list of launches. */
 export interface LaunchSummary {
   id: number;
   kernel: string;
@@ -42,7 +42,7 @@ export interface SitePayload {
   function: string;
 }
 
-/** A load, a store or an atomic. Which elements it touched is in the tensor's tiles. */
+/** A load, a store or an atomic. The tiles of its tensor show the accessed elements. */
 export interface AccessPayload {
   uuid: string;
   type: string;
@@ -59,7 +59,7 @@ export interface AccessPayload {
   operation: string;
 }
 
-/** A product of two tiles, and the accesses that most likely are those tiles; empty if there is none. */
+/** A product of two tiles, and the most likely accesses of these tiles; empty if there are none. */
 export interface DotPayload {
   uuid: string;
   type: string;
@@ -76,7 +76,7 @@ export interface DotPayload {
   result_op: string;
 }
 
-/** Fields that every op has. `fields` holds those of its type, for a renderer that knows the type. */
+/** The fields of every op. `fields` has those of its type, for the type's renderer. */
 export interface OpPayload {
   uuid: string;
   type: string;
@@ -86,7 +86,7 @@ export interface OpPayload {
   fields: Record<string, unknown>;
 }
 
-/** One program of one launch: the first thing that the page asks for. */
+/** One program of one launch: the first request of the page. */
 export interface ProgramData {
   launch: LaunchSummary;
   program: [number, number, number];
@@ -139,7 +139,7 @@ export interface Traffic {
   bytes: number;
 }
 
-/** The traffic of each tensor, each kind of access apart, in order of first use. */
+/** The traffic of each tensor, separately for loads, stores and atomics, in order of first use. */
 export interface TrafficTable {
   analysis: Traffic[];
 }
@@ -168,13 +168,13 @@ export interface CodeFrame {
   lines: string[];
 }
 
-/** Where in the source an op is, the kernel's own line first. */
+/** The source lines of an op, the kernel's line first. */
 export interface OpCode {
   uuid: string;
   frames: CodeFrame[];
 }
 
-/** How often which values occur. */
+/** The distribution of values. */
 export interface Histogram {
   name: string;
   counts: number[];
@@ -210,7 +210,7 @@ export interface Toucher {
   masked: boolean;
 }
 
-/** All that is known of one element. */
+/** One element: its index, address, value, and the ops that have it in their blocks. */
 export interface ElementTip {
   tensor: string;
   index: number[];
@@ -319,7 +319,7 @@ export interface Loop {
   trips_total: number;
 }
 
-/** How evenly something is spread over the programs. */
+/** How evenly bytes or flops are distributed over the programs. */
 export interface Balance {
   of: string;
   least: number;
@@ -376,7 +376,7 @@ export interface Compiled {
   lines: CompiledLine[];
 }
 
-/** Something to change. */
+/** A suggested change. */
 export interface Finding {
   kind: string;
   message: string;
@@ -476,7 +476,7 @@ export interface TapeSlice {
   live: boolean;
 }
 
-/** Any answer that is not a success. */
+/** The answer to a request that failed. */
 export interface ApiProblem {
   error: string;
 }

@@ -1,4 +1,4 @@
-// What the kernel costs: its traffic always; with the profiler also lines, tensors, a roofline and what to change.
+// The profile of a launch: its traffic, and with the profiler also lines, tensors, a roofline and suggested changes.
 
 import { api } from "./api";
 import { byId, empty, make, plural, table } from "./dom";
@@ -30,14 +30,14 @@ export async function showProfile(data: ProgramData, actions: Actions) {
 
 function notProfiled(): HTMLElement {
   return empty(
-    "This launch was not profiled, so there is only its traffic.",
+    "This launch was not profiled: only its traffic is known.",
     'Trace it with `@triton_viz.trace(["tracer", "profiler"])` and run it again.',
   );
 }
 
 function summary(report: KernelReport, chip: ChipReport | null): HTMLElement[] {
   const { roofline: roof } = report;
-  // A chip's busiest engine may need longer than its memory and its arithmetic as a whole.
+  // A chip's busiest engine may give a larger lower bound than its memory and its total arithmetic.
   const closer = chip && chip.seconds > roof.seconds ? chip : null;
   const facts: [string, string][] = [
     ["loaded", formatBytes(report.loaded)],
@@ -90,8 +90,8 @@ function findings(report: KernelReport, actions: Actions): HTMLElement {
     button.onclick = () => actions.goTo({ line: finding.line });
     return button;
   });
-  const nothing = make("p", "muted", "The profiler would change nothing.");
-  return panel("What to change", plural(cards.length, "finding"), ...(cards.length ? cards : [nothing]));
+  const nothing = make("p", "muted", "The profiler suggests no changes.");
+  return panel("Suggested changes", plural(cards.length, "finding"), ...(cards.length ? cards : [nothing]));
 }
 
 /** The heat map of all programs. It can be drawn once it is in the document. */
@@ -168,7 +168,7 @@ function tensors(report: KernelReport): HTMLElement {
   return panel("Tensors", "", table(titles, rows));
 }
 
-/** What each engine and each memory of a chip did. */
+/** The work of each engine and each memory of a chip. */
 function chipPanels(chip: ChipReport): HTMLElement[] {
   const engines = chip.engines.map((work) => [
     work.engine,
@@ -187,7 +187,7 @@ function chipPanels(chip: ChipReport): HTMLElement[] {
     memory.capacity ? formatShare(memory.peak / memory.capacity) : "–",
   ]);
   const moves = chip.moves.map((move) => [`${move.source} → ${move.destination}`, formatBytes(move.bytes)]);
-  const intensity = `${formatShort(chip.intensity)} flop for each byte to or from HBM`;
+  const intensity = `${formatShort(chip.intensity)} flop per byte to or from HBM`;
   const parts = [
     panel("Engines", note, table(["engine", "instructions", "busy", "time", "flop"], engines)),
     panel(

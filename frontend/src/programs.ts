@@ -18,7 +18,7 @@ export function programsPanel(actions: Actions): Panel {
     slider: byId<HTMLInputElement>(`slide-${axis}`),
   }));
   let data: ProgramData | undefined;
-  // The program that was chosen last, whose data may not have arrived yet.
+  // The last chosen program, whose data may not have arrived yet.
   let at: Program = [0, 0, 0];
   const go = (program: Program) => {
     at = program;

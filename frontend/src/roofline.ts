@@ -1,4 +1,4 @@
-// The roofline: how fast a device could run the kernel at best, by how much it computes for each byte.
+// The roofline: the upper bound of a kernel's flops per second on a device, by its flops per byte.
 
 import { svg } from "./dom";
 import { formatShort } from "./format";
@@ -6,7 +6,7 @@ import { formatShort } from "./format";
 const [WIDTH, HEIGHT] = [460, 270];
 const EDGE = { left: 58, right: 16, top: 16, bottom: 44 };
 
-/** A kernel on a device: flops for each byte, and the device's flops and bytes per second. */
+/** A kernel on a device: its flops per byte, and the device's flops and bytes per second. */
 export interface Roof {
   intensity: number;
   attainable: number;
@@ -14,13 +14,13 @@ export interface Roof {
   bandwidth: number;
 }
 
-/** From the powers of ten that the drawing spans to pixels. */
+/** Maps the drawing's range, in powers of ten, to pixels. */
 export function axisOf(low: number, high: number, from: number, to: number): (value: number) => number {
   const [first, last] = [Math.log10(low), Math.log10(high)];
   return (value) => from + ((Math.log10(value) - first) / (last - first)) * (to - from);
 }
 
-/** The limits of both axes: whole powers of ten around the ridge and the kernel. */
+/** The limits of both axes: powers of ten around the ridge and the kernel. */
 export function spanOf({ intensity, attainable, flops, bandwidth }: Roof) {
   const ridge = flops / bandwidth;
   const power = (value: number, by: number) => 10 ** (Math.floor(Math.log10(value)) + by);
@@ -55,7 +55,7 @@ export function roofline(roof: Roof): SVGElement {
   parts.push(svg("path", { d: line, class: "roof" }));
   if (roof.intensity > 0 && roof.attainable > 0) {
     const [px, py] = [x(Math.max(roof.intensity, span.left)), y(roof.attainable)];
-    // Under the roof there is room: to the right of a point on the slope, below one on the flat part.
+    // The label goes to the right of a point on the slope, and below one on the flat part.
     const [flat, last] = [roof.intensity >= ridge, px > WIDTH - 70];
     const label = {
       x: px + (flat ? 0 : 10),
@@ -66,7 +66,7 @@ export function roofline(roof: Roof): SVGElement {
     parts.push(svg("circle", { cx: px, cy: py, r: 6, class: "dot" }), svg("text", label, "this kernel"));
   }
   const middle = EDGE.left + (WIDTH - EDGE.left - EDGE.right) / 2;
-  parts.push(svg("text", { x: middle, y: HEIGHT - 8, "text-anchor": "middle" }, "flops for each byte"));
+  parts.push(svg("text", { x: middle, y: HEIGHT - 8, "text-anchor": "middle" }, "flops per byte"));
   const up = { transform: `translate(12 ${HEIGHT / 2}) rotate(-90)`, "text-anchor": "middle" };
   parts.push(svg("text", up, "flops per second"));
   return svg(

@@ -22,7 +22,7 @@ export function listenScheme() {
     try {
       localStorage.setItem(KEY, chosen);
     } catch {
-      // A browser may forbid it: then the choice lasts as long as the page.
+      // A browser may forbid storage: then the choice lasts until the page is closed.
     }
     apply();
   };

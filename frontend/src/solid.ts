@@ -1,6 +1,6 @@
-// A tensor in three dimensions, on request: sheets of its last two axes, one behind the other along all others.
-// Elements that were not touched are transparent, so that what is further back is seen. A turn stops before the
-// tensor would be seen edge-on. Every sheet is one image under an affine map: no library is needed for that.
+// A tensor in three dimensions, on request: sheets of its last two axes, one behind the other along the other axes.
+// Elements without accesses are transparent, so that sheets further back are visible. Rotation stops before the
+// tensor would be edge-on. Each sheet is one image under an affine map, so no library is needed.
 
 import { api, type Cells } from "./api";
 import { prepare } from "./cells";
@@ -10,7 +10,7 @@ import type { Scene } from "./tensors";
 import type { Tensor } from "./types";
 import { sizeOf } from "./viewport";
 
-/** How the tensor is turned: around the upright axis, and towards the eye. */
+/** The rotation of the tensor: around the vertical axis, and towards the viewer. */
 export interface Turn {
   yaw: number;
   pitch: number;
@@ -31,7 +31,7 @@ const [SMALLEST, LONGEST] = [260, 3];
 const [TRANSLUCENT, OPAQUE] = [70, 255];
 const FIRST: Turn = { yaw: -0.6, pitch: 0.75 };
 
-/** The turn after a drag; never edge-on, never from below. */
+/** The rotation after a drag; never edge-on, never from below. */
 export function turned(turn: Turn, x: number, y: number): Turn {
   const between = (value: number, least: number, most: number) => Math.min(most, Math.max(least, value));
   return {
@@ -40,7 +40,7 @@ export function turned(turn: Turn, x: number, y: number): Turn {
   };
 }
 
-/** Where a point of the solid is on the screen, and how far away. */
+/** The position of a point on the screen, and its depth. */
 export function project([x, y, z]: Rgb, { yaw, pitch }: Turn): Rgb {
   const [turnedX, turnedZ] = [x * Math.cos(yaw) - z * Math.sin(yaw), x * Math.sin(yaw) + z * Math.cos(yaw)];
   return [
@@ -56,13 +56,13 @@ export function axesOf(shape: number[]): [number, number, number] {
   return [shape.slice(0, -2).reduce((product, size) => product * size, 1), rows, cols];
 }
 
-/** The column and row of a sheet under a point of the screen; not integers. */
+/** The column and row of a sheet under a point of the screen, with fractions. */
 export function under({ a, b, c, d, e, f }: Sheet, x: number, y: number): [number, number] {
   const size = a * d - b * c;
   return [(d * (x - e) - c * (y - f)) / size, (a * (y - f) - b * (x - e)) / size];
 }
 
-/** One tensor in three dimensions. It keeps what it fetched, so that turning it fetches nothing. */
+/** One tensor in three dimensions. It caches fetched data, so that rotation needs no requests. */
 export class Solid {
   private turn = FIRST;
   private zoom = 1;
@@ -81,7 +81,7 @@ export class Solid {
 
   constructor(canvas: HTMLCanvasElement, tensor: Tensor, layout: Layout) {
     [this.canvas, this.tensor] = [canvas, tensor];
-    // A vector is shown as rows: one line of cells could hardly be seen.
+    // A vector is shown as rows, because a single line of cells is hardly visible.
     this.axes = tensor.shape.length > 1 ? axesOf(tensor.shape) : [1, layout.rows, layout.cols];
     const [deep, rows, cols] = this.axes;
     this.slices = Math.min(deep, MOST_DEEP);
@@ -90,7 +90,7 @@ export class Solid {
     this.size = [Math.max(wide, SMALLEST), Math.max(tall, SMALLEST * 0.75)];
   }
 
-  /** Fetches what a scene needs, unless it was fetched already, and draws it. */
+  /** Fetches the data of a scene, unless it is cached, and draws it. */
   async draw(scene: Scene) {
     const mark = scene.marks.find((one) => one.tensor === this.tensor.name);
     const layers = { op: "marks", values: "values", all: "coverage" };
@@ -119,14 +119,14 @@ export class Solid {
     this.paint();
   }
 
-  /** Turns the solid by a drag of so many pixels, or moves it. */
+  /** Rotates or moves the tensor by a drag, given in pixels. */
   drag(x: number, y: number, move: boolean) {
     if (move) this.shift = [this.shift[0] + x, this.shift[1] + y];
     else this.turn = turned(this.turn, x, y);
     this.paint();
   }
 
-  /** Zooms in or out, with a point of the screen staying where it is. */
+  /** Zooms in or out around a point of the screen. */
   zoomAt(x: number, y: number, factor: number) {
     const next = Math.min(20, Math.max(1, this.zoom * factor));
     const by = next / this.zoom;
@@ -136,12 +136,12 @@ export class Solid {
     this.paint();
   }
 
-  /** Goes back to the first turn, zoom and position. */
+  /** Resets rotation, zoom and position. */
   reset() {
     [this.turn, this.zoom, this.shift] = [FIRST, 1, [0, 0]];
   }
 
-  /** The element under a point and its number in the layer: the nearest that stands out, or of the first sheet. */
+  /** The element under a point and its value: the nearest marked one, or else that of the first sheet. */
   at(x: number, y: number): { element: number; number: number } | undefined {
     const [, rows, cols] = this.axes;
     const [bin_x, bin_y] = this.bins;
@@ -162,14 +162,14 @@ export class Solid {
     return Math.floor((slice * this.axes[0]) / this.slices);
   }
 
-  /** Draws what was fetched. */
+  /** Draws the fetched data. */
   paint() {
     const { scene, planes, slices, turn } = this;
     if (!scene || !planes.length) return;
     const [, rows, cols] = this.axes;
     const [width, height] = this.size;
     const context = prepare(this.canvas, width, height);
-    // A very long sheet is drawn shorter, or its other axis would be too thin to see.
+    // A very long sheet is drawn shorter, because its other axis would be too thin to see.
     const longest = Math.max(rows, cols);
     const [unitX, unitY] = [
       Math.max(cols, longest / LONGEST) / cols,
@@ -199,7 +199,7 @@ export class Solid {
     const of = painter(scene, mark?.colour ?? "--load", planes);
     context.imageSmoothingEnabled = false;
     const line = colour("--muted");
-    // From the back to the front, which no turn changes.
+    // From back to front: no rotation changes this order.
     for (let z = slices - 1; z >= 0; z--) {
       this.drawSheet(context, this.sheets[z] as Sheet, planes[z] as Cells, (cell) => of(z, cell));
       context.strokeStyle = line;
@@ -209,7 +209,7 @@ export class Solid {
     this.label(context, screen);
   }
 
-  /** One sheet as an image, and its frame as a path that is left to be stroked. */
+  /** One sheet as an image, and its frame as a path for the caller to stroke. */
   private drawSheet(
     context: CanvasRenderingContext2D,
     { a, b, c, d, e, f }: Sheet,
@@ -235,7 +235,7 @@ export class Solid {
     context.restore();
   }
 
-  /** Which axis goes where, and how long it is. */
+  /** Labels each axis with its number and length. */
   private label(
     context: CanvasRenderingContext2D,
     screen: (x: number, y: number, z: number) => [number, number],
@@ -250,7 +250,7 @@ export class Solid {
     const write = (text: string, [x, y]: [number, number], dx: number, dy: number) => {
       context.save();
       context.translate(x + dx, y + dy);
-      // Beside a sheet there is little room: upright, a text needs less.
+      // Labels beside a sheet are vertical, which needs less width.
       if (dx) context.rotate(-Math.PI / 2);
       context.fillText(text, 0, 0);
       context.restore();

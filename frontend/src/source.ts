@@ -1,5 +1,5 @@
-// The kernel's source with a heat strip for each line: bytes, masked elements, issues of all programs. The
-// selected op's line is marked; a line with ops leads to them.
+// The kernel's source with a heat strip for each line: bytes, masked elements and issues of all programs. The line of
+// the selected op is marked. A click on a line with ops selects them in turn.
 
 import { api } from "./api";
 import { byId, make, plural, reveal } from "./dom";
@@ -52,13 +52,13 @@ export function sourcePanel(actions: Actions): Panel {
           code.style.setProperty("--indent", String(Math.max(0, text.search(/\S/) - indent)));
           const strip = make("span", "heat");
           strip.setAttribute("role", "img");
-          strip.setAttribute("aria-label", "nothing moved here");
+          strip.setAttribute("aria-label", "no bytes moved");
           row.append(make("span", "number", String(line)), strip, code);
           row.dataset.line = String(line);
           if (here.length) {
             row.title = `${plural(here.length, "op")} of this program; click for the next one`;
             row.append(make("span", "badge", String(here.length)));
-            // In a loop one line has many ops: clicking again goes through them.
+            // In a loop one line has many ops: each click selects the next one.
             row.onclick = () => actions.chooseOp(here[(here.indexOf(selected as Op) + 1) % here.length]);
           }
           return [line, row];
@@ -68,7 +68,7 @@ export function sourcePanel(actions: Actions): Panel {
       if (launch.id !== shown) {
         heat = [];
         shown = launch.id;
-        // Without it the source can be read all the same; a server that is gone is reported elsewhere.
+        // The source works without it; a server that does not answer is reported elsewhere.
         api.lines(launch.id).then(
           (table) => {
             if (shown !== launch.id) return;

@@ -11,19 +11,19 @@ export class Store<S extends object> {
     this.current = initial;
   }
 
-  /** The state as it is now. Later changes make a new one. */
+  /** The current state. Changes make a new object. */
   get state(): Readonly<S> {
     return this.current;
   }
 
-  /** Changes some fields, then calls each listener of any of them once, in the order in which they were added. */
+  /** Changes some fields, then calls each of their listeners once, in the order in which they were added. */
   set(changes: Partial<S>): void {
     this.current = { ...this.current, ...changes };
     for (const { fields, listener } of this.listeners)
       if (fields.some((field) => field in changes)) listener(this.current);
   }
 
-  /** Calls a listener whenever one of the fields is set, also to the value that it had. */
+  /** Calls a listener whenever one of the fields is set, also to the same value. */
   on(fields: keyof S | (keyof S)[], listener: Listener<S>): void {
     this.listeners.push({ fields: Array.isArray(fields) ? fields : [fields], listener });
   }

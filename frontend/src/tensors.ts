@@ -1,5 +1,5 @@
-// Every tensor argument as a grid of its elements. The mode decides what they show: what the selected op and its
-// program touched, the values, or how often all programs touched each element.
+// Every tensor argument as a grid of its elements, coloured by the mode: the accesses of the selected op and its
+// program, the values, or the number of accesses of all programs.
 
 import { rendererOf } from "../ops/registry";
 import type { Mark } from "../ops/renderer";
@@ -15,13 +15,13 @@ import type { Op } from "./types";
 
 const [GAP, CAPTION] = [20, 30];
 const NOT_KEPT =
-  "What was read and written was not kept. Set triton_viz.config.values = True before the kernel runs, " +
-  "then its values are shown here.";
+  "The values of accesses were not recorded. Set triton_viz.config.values = True before the kernel runs, " +
+  "and run it again.";
 
-/** What the tensors are coloured by. */
+/** The colouring of the tensors. */
 export type Mode = "op" | "values" | "all";
 
-/** What a tensor's view needs to know to draw itself. */
+/** The input of a tensor's drawing. */
 export interface Scene {
   data: ProgramData;
   op: Op | undefined;
@@ -32,7 +32,7 @@ export interface Scene {
   focus: Focus | undefined;
 }
 
-/** The panel of the tensors, and how to point at an element. */
+/** The panel of the tensors, and a function that focuses an element. */
 export function tensorsPanel(actions: Actions): Panel & { focus(focus: Focus | undefined): void } {
   const root = byId("tensors");
   const kind = byId<HTMLSelectElement>("kind");
@@ -46,7 +46,7 @@ export function tensorsPanel(actions: Actions): Panel & { focus(focus: Focus | u
   const card = elementCard(actions);
 
   const build = () => {
-    // Hidden, there is no room to draw in; the observer calls again once there is.
+    // While hidden, the panel has no size; the observer calls again when it is shown.
     if (!data || !root.clientWidth) return;
     const shapes = data.tensors.map((tensor) => matrixOf(tensor.shape));
     const { columns, layouts } = arrange(shapes, root.clientWidth, root.clientHeight, GAP, CAPTION);
@@ -72,7 +72,7 @@ export function tensorsPanel(actions: Actions): Panel & { focus(focus: Focus | u
     const marks = op ? (rendererOf(op).marks?.(op, data.visualization_data) ?? []) : [];
     scene = { data, op, marks, mode, kind: kind.value, solid, focus };
     if (!root.clientWidth) return;
-    // Without values there is nothing to ask for: the tensors go on showing the op.
+    // Without recorded values the tensors continue to show the op.
     const missing = mode === "values" && !data.launch.values;
     if (missing) scene = { ...scene, mode: "op" };
     byId("values-missing").hidden = !missing;
@@ -82,7 +82,7 @@ export function tensorsPanel(actions: Actions): Panel & { focus(focus: Focus | u
       view.draw(scene).catch((error: unknown) => {
         if (!(error instanceof ApiError)) throw error;
         if (drawn !== scene) return;
-        // A server that is gone is reported when something else is chosen; here the reason is what helps.
+        // Show the reason here; a server that does not answer is reported elsewhere.
         byId("values-missing").textContent = error.message;
         byId("values-missing").hidden = false;
       });
@@ -143,7 +143,7 @@ function legend({ mode, marks, op }: Scene) {
     const own = new Map(marks.map((mark) => [mark.label, mark.colour]));
     entries.push(...own);
     if (op && "masked" in op) entries.push(["masked off", "--masked"]);
-    entries.push(["this program", "--tint"], ["not touched", "--cell"]);
+    entries.push(["this program", "--tint"], ["not accessed", "--cell"]);
   }
   const chips = entries.map(([label, name]) => {
     const chip = make("span", "", label);
@@ -152,7 +152,7 @@ function legend({ mode, marks, op }: Scene) {
   });
   if (mode !== "op") {
     const unit =
-      mode === "all" ? "times touched by all programs" : "value, each tensor from its lowest to its highest";
+      mode === "all" ? "accesses of all programs" : "value, from the lowest to the highest of each tensor";
     chips.push(make("span", "ramp", unit));
   }
   byId("legend").replaceChildren(...chips);

@@ -13,15 +13,15 @@ import { centre, elementAt, pan, sizeOf, type Viewport, WHOLE, windowOf, zoomAt 
 
 const BY_OP = 3;
 const WORDS = [
-  "not touched by this program",
-  "touched by another op of this program",
+  "not accessed by this program",
+  "accessed by another op of this program",
   "masked off in this op",
-  "touched by this op",
+  "accessed by this op",
 ];
 const TEXT_CELL = 44;
 const STILL = 120;
 
-/** A tensor's figure. */
+/** The figure of a tensor. */
 export class TensorView {
   readonly figure: HTMLElement;
   private readonly canvas = make("canvas");
@@ -51,18 +51,18 @@ export class TensorView {
     this.solid = new Solid(this.canvas, tensor, layout);
     this.figure = make("figure", "", caption, this.canvas);
     this.canvas.dataset.tensor = tensor.name;
-    // At its final size, so that nothing moves when the cells arrive.
+    // At its final size, so that the layout does not change when the cells arrive.
     prepare(this.canvas, ...sizeOf(layout));
     this.canvas.setAttribute("role", "img");
     this.listen(choose);
   }
 
-  /** Whether this view can go on being used. */
+  /** Whether this view can be reused. */
   fits(tensor: Tensor, layout: Layout): boolean {
     return JSON.stringify([tensor, layout]) === JSON.stringify([this.tensor, this.layout]);
   }
 
-  /** Shows everything again. */
+  /** Resets the zoom. */
   reset() {
     this.view = WHOLE;
     this.solid.reset();
@@ -73,13 +73,13 @@ export class TensorView {
     this.view = centre(this.layout, element);
   }
 
-  /** Draws the fetched cells again, in the colours of the present scheme. */
+  /** Draws the fetched cells again, in the colours of the current scheme. */
   repaint() {
     if (this.scene?.solid) this.solid.paint();
     else this.paint();
   }
 
-  /** Fetches what a scene needs, and draws it. The last call wins; until then `data-drawn` is not set. */
+  /** Fetches and draws a scene. The last call wins; `data-drawn` is set when it is drawn. */
   async draw(scene: Scene) {
     this.scene = scene;
     const request = ++this.requests;
@@ -109,7 +109,7 @@ export class TensorView {
       this.range.textContent = `${formatNumber(Number(low.toPrecision(3)))} to ${formatNumber(Number(high.toPrecision(3)))}`;
     if (scene.mode === "all" && known) this.range.textContent = `max ${formatShort(high)}×`;
     const marked = scene.marks.some((mark) => mark.tensor === this.tensor.name);
-    const words = marked ? "touched by the selected op" : "not touched by the selected op";
+    const words = marked ? "accessed by the selected op" : "not accessed by the selected op";
     this.canvas.setAttribute("aria-label", `${this.tensor.name}, ${words}; drag to move, scroll to zoom`);
     this.canvas.dataset.drawn = `${scene.mode} ${scene.op?.uuid ?? ""} ${scene.solid ? "3d" : "2d"}`;
   }
@@ -158,7 +158,7 @@ export class TensorView {
     };
   }
 
-  /** A ring around what the op touched, where its colour says something else. */
+  /** A ring around the op's elements, in modes in which colours have another meaning. */
   private outline(
     context: CanvasRenderingContext2D,
     scene: Scene,
@@ -237,7 +237,7 @@ export class TensorView {
     };
   }
 
-  /** The element under the pointer, and the number of its cell in what is shown. */
+  /** The element under the pointer, and the value of its cell. */
   private under(event: MouseEvent): { element: number; number: number } | undefined {
     const { layout, scene } = this;
     if (scene?.solid) return this.solid.at(event.offsetX, event.offsetY);
@@ -252,12 +252,12 @@ export class TensorView {
 
   private look(view: Viewport) {
     this.view = view;
-    // The cells that are here move at once; missing ones follow.
+    // Move the fetched cells at once, then fetch the missing ones.
     this.paint();
     if (this.scene) this.draw(this.scene).catch(() => undefined);
   }
 
-  /** Describes the element under the pointer at once; when the pointer rests, also its address and value. */
+  /** Describes the element under the pointer; when the pointer rests, also its address and value. */
   private hover(event: MouseEvent) {
     const { scene, layout, tensor } = this;
     const tip = byId("tip");
@@ -279,7 +279,7 @@ export class TensorView {
       const below = Math.min(event.clientY + 18, innerHeight - tip.offsetHeight - 8);
       tip.style.transform = `translate(${right}px, ${below}px)`;
     };
-    // In 3D only one layer is drawn: with values, it does not show the programs that touched them.
+    // In 3D only one layer is drawn: with values, accesses are not known.
     const unknown = scene.solid && scene.mode === "values";
     const what = unknown ? "" : `: ${scene.mode === "all" ? times(number) : WORDS[number]}`;
     showTip(`${where}${what}`);
@@ -297,5 +297,5 @@ export class TensorView {
 }
 
 function times(number: number): string {
-  return number ? `touched ${number.toLocaleString("en")}× by all programs` : "touched by no program";
+  return number ? `accessed ${number.toLocaleString("en")}× by all programs` : "accessed by no program";
 }

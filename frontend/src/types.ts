@@ -2,12 +2,12 @@
 
 import type { AccessPayload, DotPayload, LaunchSummary, OpPayload, TensorPayload } from "./payloads";
 
-/** Which program of a grid, or a grid's size: along x, y and z. */
+/** The index of a program in a grid, or a grid's sizes: along x, y and z. */
 export type Program = [number, number, number];
 export type Launch = LaunchSummary;
 export type Tensor = TensorPayload;
 export type Access = AccessPayload;
 export type Dot = DotPayload;
 
-/** Any op. What a type has beyond this, its renderer knows. */
+/** Any op. Renderers know the additional fields of their types. */
 export type Op = OpPayload;

@@ -1,9 +1,9 @@
-// Zoom and pan: which part of a matrix a canvas shows, and which element is under a point. Pure arithmetic.
+// Zoom and pan: the part of a matrix that a canvas shows, and the element under a point. Pure functions.
 
 import type { Window } from "./api";
 import type { Layout } from "./layout";
 
-/** The element at the canvas's corner, and how much larger than the drawing that fits everything is drawn. */
+/** The element at the canvas's corner, and the zoom factor: 1 fits the whole matrix. */
 export interface Viewport {
   left: number;
   top: number;
@@ -13,12 +13,12 @@ export interface Viewport {
 export const WHOLE: Viewport = { left: 0, top: 0, zoom: 1 };
 const LARGEST_CELL = 96;
 
-/** The canvas's size, whatever the zoom. */
+/** The canvas's size, which does not depend on the zoom. */
 export function sizeOf(layout: Layout): [number, number] {
   return [layout.across * layout.cellX, layout.down * layout.cellY];
 }
 
-/** How many pixels an element is wide and tall. */
+/** The width and height of an element, in pixels. */
 export function scaleOf(layout: Layout, zoom: number): [number, number] {
   return [(layout.cellX / layout.binX) * zoom, (layout.cellY / layout.binY) * zoom];
 }
@@ -43,7 +43,7 @@ function cells(room: number, cell: number, left: number, bin: number): number {
   return Math.max(1, Math.min(Math.ceil(room / cell - 1e-9), Math.ceil(left / bin)));
 }
 
-/** The view after zooming by a factor, with the point under the pointer staying where it is. */
+/** The view after zooming by a factor around the point under the pointer. */
 export function zoomAt(layout: Layout, view: Viewport, x: number, y: number, factor: number): Viewport {
   const [unit] = scaleOf(layout, 1);
   const [, unitY] = scaleOf(layout, 1);
@@ -58,13 +58,13 @@ export function zoomAt(layout: Layout, view: Viewport, x: number, y: number, fac
   });
 }
 
-/** The view after dragging by so many pixels. */
+/** The view after dragging, given in pixels. */
 export function pan(layout: Layout, view: Viewport, x: number, y: number): Viewport {
   const [scaleX, scaleY] = scaleOf(layout, view.zoom);
   return clamp(layout, { ...view, left: view.left - x / scaleX, top: view.top - y / scaleY });
 }
 
-/** A view with an element in its middle, large enough to see the element. */
+/** A view with an element in its middle, zoomed in far enough to see the element. */
 export function centre(layout: Layout, element: number): Viewport {
   const [width, height] = sizeOf(layout);
   const [unitX, unitY] = scaleOf(layout, 1);

@@ -1,9 +1,9 @@
 // The address names what is looked at, and survives being written by hand.
 
 import { describe, expect, it } from "vitest";
-import { formatPlace, type Place, parsePlace } from "../src/url";
+import { formatRoute, parseRoute, type Route } from "../src/url";
 
-const PLACES: Place[] = [
+const ROUTES: Route[] = [
   {},
   { launch: 0 },
   { launch: 3, program: [2, 3, 0] },
@@ -13,12 +13,12 @@ const PLACES: Place[] = [
 ];
 
 describe("the address", () => {
-  it.each(PLACES)("leads back to %j", (place) => {
-    expect(parsePlace(formatPlace(place))).toEqual(place);
+  it.each(ROUTES)("leads back to %j", (route) => {
+    expect(parseRoute(formatRoute(route))).toEqual(route);
   });
 
   it("reads well", () => {
-    expect(formatPlace({ launch: 0, program: [2, 3, 0], op: "0-110" })).toBe(
+    expect(formatRoute({ launch: 0, program: [2, 3, 0], op: "0-110" })).toBe(
       "#launch=0&program=2,3,0&op=0-110",
     );
   });
@@ -35,6 +35,6 @@ describe("the address", () => {
     "#view=nothing",
     "#element=x",
   ])("leaves out what it cannot read in %j", (hash) => {
-    expect(parsePlace(hash)).toEqual({});
+    expect(parseRoute(hash)).toEqual({});
   });
 });

@@ -176,7 +176,7 @@ def test_hovering_a_tensor_names_the_element(address: str, seen: Visit) -> None:
     box = canvas.bounding_box()
     assert box is not None
     a = next(tensor for tensor in triton_viz.launches[1].tensors if tensor.name == "a")
-    for row, col, what in [(3, 5, "touched by this op"), (3, 20, "touched by another op of this program")]:
+    for row, col, what in [(3, 5, "accessed by this op"), (3, 20, "accessed by another op of this program")]:
         canvas.hover(position={"x": (col + 0.5) * box["width"] / K, "y": (row + 0.5) * box["height"] / M})
         where = a.address + (row * K + col) * a.itemsize
         expect(page.get_by_role("tooltip")).to_have_text(f"a[{row}, {col}]: {what} · address {where:#x}")
@@ -235,7 +235,7 @@ def test_a_server_that_is_gone_is_reported_and_can_come_back(seen: Visit) -> Non
     before = page.url  # with all that it asked for
     page.keyboard.press("ArrowRight")
     message = page.get_by_role("status")
-    expect(message).to_contain_text("The server is gone")
+    expect(message).to_contain_text("The server does not answer")
     expect(message).to_contain_text("Start it again")
     expect(page.locator("#view-kernel")).to_be_hidden()
     wait_until_at_rest(page)

@@ -82,7 +82,7 @@ def test_a_race_leads_to_both_programs_and_the_element(show) -> None:
 
 def test_a_launch_that_was_not_checked_differs_from_one_without_issues(show) -> None:
     page = show("softmax", "&view=issues")
-    expect(page.locator("#issue-list")).to_contain_text("No client looked for issues")
+    expect(page.locator("#issue-list")).to_contain_text("No client checked this launch")
     page = show("matmul", "&view=issues")
     expect(page.locator("#issue-list")).to_contain_text("No issue was found")
     expect(page.locator("#issue-list table tbody tr")).to_have_count(3)

@@ -41,7 +41,7 @@ def test_all_programs_show_the_coverage_of_a_tensor_with_overlaps(show) -> None:
     page.select_option("#kind", "written")
     expect(captions.nth(0)).to_contain_text(f"max 0{TIMES}")
     page.locator("canvas[data-tensor=c]").hover(position={"x": 20, "y": 20})
-    expect(page.get_by_role("tooltip")).to_contain_text(f"touched 1{TIMES} by all programs")
+    expect(page.get_by_role("tooltip")).to_contain_text(f"accessed 1{TIMES} by all programs")
 
 
 def test_values_are_coloured_counted_and_read_one_by_one(show, traces) -> None:
@@ -160,7 +160,7 @@ def test_in_three_dimensions_an_op_is_in_its_slice_and_zooming_enlarges_it(show)
     x, y = (before[0] + before[2]) / 2 * box["width"], (before[1] + before[3]) / 2 * box["height"]
     canvas.hover(position={"x": x, "y": y})
     # The second head, which is the second sheet, seen through the first.
-    expect(page.locator("#tip")).to_have_text(re.compile(r"^k\[1, \d+, \d+\]: touched by this op"))
+    expect(page.locator("#tip")).to_have_text(re.compile(r"^k\[1, \d+, \d+\]: accessed by this op"))
     page.mouse.wheel(0, -100)
     page.mouse.wheel(0, -100)
     after = highlighted(page, "k", "--load")

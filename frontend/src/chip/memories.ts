@@ -1,5 +1,5 @@
-// The memories on the chip over time, for backends that record them: how full each one is under its capacity, and
-// a bar for each buffer from its first use to its last. A bar leads to the line that allocated it.
+// The memories on the chip over time, for backends that record them: the use of each memory under its capacity, and
+// a bar for each buffer from its first use to its last. A click on a bar selects the line that allocated it.
 
 import "./chip.css";
 import { api } from "../api";
@@ -17,7 +17,7 @@ interface Bar {
   buffer: SbufBuffer;
 }
 
-/** The panel of the memories on the chip. It is hidden where the program used none. */
+/** The panel of the memories on the chip, hidden if the program uses none. */
 export function chipPanel(actions: Actions): Panel {
   const root = byId("chip");
   let data: ProgramData | undefined;
@@ -27,7 +27,7 @@ export function chipPanel(actions: Actions): Panel {
   let levels = new Map<string, Level[]>();
   let numbers = new Map<SbufBuffer, number>();
 
-  /** Marks what the selected op's instruction has in use, reads and writes. */
+  /** Marks the buffers that are in use at the selected op's instruction, and those that it reads and writes. */
   const mark = () => {
     if (!timeline) return;
     const time = timeOf(selected);
@@ -53,7 +53,7 @@ export function chipPanel(actions: Actions): Panel {
   };
   const choose = (buffer: SbufBuffer) => {
     const ops = data?.visualization_data ?? [];
-    // Its first use; a buffer that nothing uses is known by its line alone.
+    // The op of its first use; a buffer without a use has only its line.
     const first =
       ops.find((op) => timeOf(op) === buffer.start) ?? ops.find((op) => timeOf(op) > buffer.start);
     if (first) actions.chooseOp(first);
@@ -76,7 +76,7 @@ export function chipPanel(actions: Actions): Panel {
       buffers.dataset.buffers = memory.memory;
       return [part, buffers] as const;
     });
-    // How full all memories are comes first: their buffers may be more than there is room for.
+    // The use of all memories comes first: there may be more buffers than fit.
     byId("chip-memories").replaceChildren(...parts.map(([use]) => use), ...parts.map(([, rows]) => rows));
     const cut = timeline.total - timeline.events.length;
     byId("chip-note").textContent =
@@ -93,7 +93,7 @@ export function chipPanel(actions: Actions): Panel {
         timeline = undefined;
         return;
       }
-      // Without it the rest of the view can be read all the same; a server that is gone is reported elsewhere.
+      // The rest of the view works without it; a server that does not answer is reported elsewhere.
       api.sbuf(fresh.launch.id, fresh.program).then(
         (found) => {
           if (data !== fresh) return;
@@ -110,7 +110,7 @@ export function chipPanel(actions: Actions): Panel {
   };
 }
 
-/** The instruction that an op is part of, by its number; 0 if that is not known. */
+/** The number of the instruction that an op is part of; 0 if it is unknown. */
 function timeOf(op: Op | undefined): number {
   return typeof op?.fields.time === "number" ? op.fields.time : 0;
 }
@@ -132,7 +132,7 @@ function headPart({ memory, capacity, peak }: SbufMemory): HTMLElement {
   );
 }
 
-/** How full a memory is over time, as steps under a line at its capacity. */
+/** The use of a memory over time, as steps under a line at its capacity. */
 function usagePart(memory: SbufMemory, levels: Level[], instructions: number): HTMLElement {
   const end = instructions + 1;
   const { top, within } = scaleOf(memory);

@@ -1,9 +1,9 @@
-// Buffers on the chip as rows by the line that allocated them, and how full a memory is over time. Pure functions;
-// time counts a program's instructions.
+// Buffers on the chip as rows by the line that allocated them, and the use of a memory over time, which is counted in
+// a program's instructions. Pure functions.
 
 import type { SbufBuffer, SbufMemory } from "../payloads";
 
-/** Buffers of one name that one line allocates, in as many lanes as are in use at once. */
+/** Buffers of one name and one line, in as many lanes as buffers are in use at once. */
 export interface Row {
   name: string;
   line: number;
@@ -12,13 +12,13 @@ export interface Row {
   most: number;
 }
 
-/** From one change of what is in use to the next: bytes of each partition, from this instruction on. */
+/** The bytes of each partition that are in use from this instruction until the next level. */
 export interface Level {
   from: number;
   bytes: number;
 }
 
-/** The kernel's own line that allocated a buffer; 0 if it is not known. */
+/** The kernel's line that allocated a buffer; 0 if it is unknown. */
 export function lineOf(buffer: SbufBuffer): number {
   return buffer.path[0]?.line ?? 0;
 }
@@ -50,7 +50,7 @@ export function rowsOf(buffers: SbufBuffer[]): Row[] {
   return [...rows.values()];
 }
 
-/** How much of a memory is in use over time. */
+/** The use of a memory over time. */
 export function levelsOf(buffers: SbufBuffer[]): Level[] {
   const changes = new Map<number, number>();
   const change = (time: number, bytes: number) => changes.set(time, (changes.get(time) ?? 0) + bytes);
@@ -67,12 +67,12 @@ export function levelsOf(buffers: SbufBuffer[]): Level[] {
     });
 }
 
-/** How much is in use at one instruction. */
+/** The use at one instruction. */
 export function levelAt(levels: Level[], time: number): number {
   return levels.findLast((level) => level.from <= time)?.bytes ?? 0;
 }
 
-/** What the axis of a memory ends at, and whether its capacity is within. A peak far below it gets the room. */
+/** The upper end of a memory's axis, and whether it includes the capacity: not if the peak is far below it. */
 export function scaleOf({ peak, capacity }: SbufMemory): { top: number; within: boolean } {
   const within = peak > 0.3 * capacity;
   return { top: Math.max(1, within ? 1.1 * Math.max(peak, capacity) : 1.5 * peak), within };

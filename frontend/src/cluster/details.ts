@@ -1,17 +1,17 @@
-// The selected instruction: where it came from, how long it took, and its line of the log.
+// The selected instruction: its client, worker, times, and its line of the log.
 
 import { byId, make } from "../dom";
 import { formatBytes, formatSeconds } from "../format";
 import type { Span } from "./tape";
 
-/** The module that an instruction is of, and the pass; empty if the log does not say. */
+/** The module and phase of an instruction; empty if the log does not have them. */
 export function moduleOf({ module, phase }: Span): string {
   return [module, phase && `(${phase})`].filter(Boolean).join(" ");
 }
 
 /** Shows an instruction; `want` is called with its module if that is clicked. */
 export function showInstruction(span: Span | undefined, want: (module: string) => void) {
-  const hint = "Click an instruction to see where it came from and what it did.";
+  const hint = "Click an instruction to see its client, its worker and its times.";
   byId("instruction").replaceChildren(...(span ? partsOf(span, want) : [make("p", "muted", hint)]));
 }
 

@@ -6,13 +6,13 @@ import { endOf } from "./tape";
 
 const MOST_TEXT = 8 << 20;
 
-/** A log, as far as it was fetched. */
+/** The part of a log that was fetched. */
 export class InstructionLog {
   name = "";
   text = "";
-  /** Whether lines are missing at its beginning: it is too long to show at once. */
+  /** Whether its beginning is missing, because the log is too long to show at once. */
   cut = false;
-  /** Whether it comes from a server that runs. */
+  /** Whether it comes from a running server. */
   live = false;
   private end: number | undefined;
   private pending: Promise<boolean> | undefined;
@@ -22,14 +22,14 @@ export class InstructionLog {
     this.fetchSlice = fetchSlice;
   }
 
-  /** Whether an answer is on its way. */
+  /** The pending request. */
   get fetching(): boolean {
     return this.pending !== undefined;
   }
 
-  /** Fetches the lines that were written since; true if there are any. Two calls at a time share one answer. */
+  /** Fetches new lines; true if there are any. Concurrent calls share one request. */
   fetchMore(): Promise<boolean> {
-    // Two answers that begin at the same line would give its lines twice.
+    // Two requests from the same position would add the same lines twice.
     this.pending ??= this.append().finally(() => {
       this.pending = undefined;
     });
@@ -38,7 +38,7 @@ export class InstructionLog {
 
   private async append(): Promise<boolean> {
     const slice = await this.fetchSlice(this.end);
-    // A log that became shorter is a new one.
+    // A log that became shorter was replaced.
     if (this.end !== undefined && slice.size < this.end) {
       [this.text, this.end] = ["", undefined];
       return this.append();

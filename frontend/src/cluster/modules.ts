@@ -1,33 +1,33 @@
-// The modules of a PyTorch program on a tape, as a tree: where the time goes. gt/inspect/modules.py has the same
-// for the terminal. Pure functions.
+// The time of a PyTorch program by module, as a tree. gt/inspect/modules.py does the same for the terminal. Pure
+// functions.
 
 import type { Span } from "./tape";
 
 export const MOST_MODULES = 20;
-/** The name of everything that no module asked for. */
+/** The name for instructions outside of modules. */
 const OUTSIDE = "(no module)";
 
 /** A module with all its submodules. */
 export interface Module {
   path: string;
-  /** The end of its path, which the row above does not have. */
+  /** The last part of its path, without the path of its parent. */
   name: string;
   depth: number;
   instructions: number;
   forward: number;
-  /** Of backward passes, and of what they compute again. */
+  /** The seconds of backward passes, including recomputation. */
   backward: number;
-  /** Whether it asked for instructions itself. */
+  /** Whether it has instructions of its own. */
   own: boolean;
   parts: Map<string, Module>;
 }
 
-/** How long a module took on workers, both ways. */
+/** The time of a module on workers, forward and backward. */
 export function secondsOf(module: Module): number {
   return module.forward + module.backward;
 }
 
-/** A table of modules: a submodule below its module, the slowest first; those that take longest with their parts. */
+/** The rows of a table of modules: the slowest ones with their submodules below them, the slowest first. */
 export function moduleRows(spans: Span[], most = MOST_MODULES): Module[] {
   const root = newModule("", "");
   for (const span of spans) if (span.isOp) add(root, span);
@@ -70,7 +70,7 @@ function add(root: Module, span: Span) {
   module.own = true;
 }
 
-/** A module's submodules, the slowest first; where there is only one, those of that one. */
+/** A module's submodules, the slowest first. A single submodule is replaced by its own submodules. */
 function partsOf(module: Module): Module[] {
   return [...module.parts.values()].map(joined).sort((a, b) => secondsOf(b) - secondsOf(a));
 }
@@ -85,8 +85,8 @@ function joined(module: Module): Module {
   return found;
 }
 
-/** Whether a path is of a module of this name, or below it. A name is one or several parts of a path, such as
- * `layers.0`, or, if no module has it, the beginning of one. */
+/** Whether a path names a module of this name or one of its submodules. A name is one or several parts of a path, such
+ * as `layers.0`, or, if no module has it, the beginning of one. */
 export function matcher(wanted: string, spans: Span[]): (span: Span) => boolean {
   const name = wanted.trim();
   if (!name) return () => true;

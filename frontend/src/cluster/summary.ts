@@ -1,36 +1,36 @@
-// Totals of a log: exchanges between workers, and the hot paths that were run. Pure functions.
+// Totals of a log: exchanges between workers, and executed hot paths. Pure functions.
 
 import { detail, EXCHANGES, type HotBand, type Span } from "./tape";
 
-/** All instructions of one kind that move parts of tensors or combine them. */
+/** All instructions of one type that move parts of tensors between workers or combine them. */
 export interface Collective {
   command: string;
-  /** How often: one that several workers take part in counts once. */
+  /** The number of exchanges; one between several workers counts once. */
   times: number;
   seconds: number;
   ways: string[];
 }
 
-/** What went from worker to worker, the most frequent kind first. */
+/** The exchanges between workers by type, the most frequent first. */
 export function collectivesOf(spans: Span[]): Collective[] {
-  const kinds = new Map<string, Collective & { numbers: Set<string> }>();
+  const groups = new Map<string, Collective & { numbers: Set<string> }>();
   for (const span of spans) {
     if (!EXCHANGES.has(span.command)) continue;
-    const kind = kinds.get(span.command) ?? {
+    const group = groups.get(span.command) ?? {
       command: span.command,
       times: 0,
       seconds: 0,
       ways: [],
       numbers: new Set<string>(),
     };
-    kinds.set(span.command, kind);
-    kind.numbers.add(detail(span.details, "number") || `${span.tensor} ${span.sent}`);
-    kind.times = kind.numbers.size;
-    kind.seconds += span.end - span.start;
+    groups.set(span.command, group);
+    group.numbers.add(detail(span.details, "number") || `${span.tensor} ${span.sent}`);
+    group.times = group.numbers.size;
+    group.seconds += span.end - span.start;
     const way = wayOf(span.details);
-    if (way && !kind.ways.includes(way)) kind.ways.push(way);
+    if (way && !group.ways.includes(way)) group.ways.push(way);
   }
-  return [...kinds.values()].sort((a, b) => b.times - a.times);
+  return [...groups.values()].sort((a, b) => b.times - a.times);
 }
 
 /** `partial(sum) → sharded(0)`. */
@@ -48,7 +48,7 @@ export interface HotRuns {
   seconds: number;
 }
 
-/** The hot paths that workers ran, those that took longest first. */
+/** The hot paths that workers executed, the slowest first. */
 export function hotRunsOf(bands: HotBand[]): HotRuns[] {
   const runs = new Map<string, HotRuns>();
   for (const band of bands) {

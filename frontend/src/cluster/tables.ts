@@ -34,15 +34,15 @@ function fill(id: string, title: string, note: string, ...parts: Node[]) {
 export function showTables(tape: Tape) {
   fill("shares", "Clients", "their share of the workers' time", sharesTable(tape.shares));
   fill("hot", "Hot paths", "sequences that repeat", ...hotTables(tape));
-  fill("collectives", "Between workers", "what moved or was combined", exchangesTable(tape.spans));
+  fill("collectives", "Between workers", "moved or combined parts of tensors", exchangesTable(tape.spans));
   const alive = tape.held.filter((held) => !held.freed);
   const note = alive.length
     ? `${alive.length.toLocaleString("en")} alive at the end, ${tape.held.length.toLocaleString("en")} in all`
-    : `all ${tape.held.length.toLocaleString("en")} were freed; the last ones`;
+    : `all ${tape.held.length.toLocaleString("en")} were freed; showing the last`;
   fill("held", "Tensors", note, tensorsTable((alive.length ? alive : tape.held).slice(-MOST_ROWS)));
 }
 
-/** Fills the table of the time that modules take; `want` is called with the module that is clicked. */
+/** Fills the table of modules and their times; `want` is called with a module that is clicked. */
 export function showModules(tape: Tape, wanted: string, want: (path: string) => void) {
   const root = byId("cluster-modules");
   const named = tape.spans.some((span) => span.module);
@@ -67,7 +67,11 @@ export function showModules(tape: Tape, wanted: string, want: (path: string) => 
   const shown = rows.length
     ? table(["module", "instructions", "forward", "backward", "share"], rows, actions)
     : make("p", "muted", `No module is called ${wanted}.`);
-  const note = make("span", "", wanted ? `only ${wanted}` : "where the time goes; click one to see it alone");
+  const note = make(
+    "span",
+    "",
+    wanted ? `only ${wanted}` : "time by module; click a row to show only this module",
+  );
   const head = make("h2", "", "Modules ", note);
   if (wanted) {
     const every = make("button", "", "Show all");
@@ -99,11 +103,11 @@ function exchangesTable(spans: Span[]): HTMLElement {
     formatSeconds(kind.seconds),
     make("span", "ops-chain", kind.ways.slice(0, 2).join("; ") + (kind.ways.length > 2 ? "; …" : "")),
   ]);
-  if (!rows.length) return make("p", "muted", "Nothing went from worker to worker.");
+  if (!rows.length) return make("p", "muted", "No data moved between workers.");
   return table(["instruction", "times", "time", "from → to"], rows);
 }
 
-/** The hot paths that workers ran, if the log has them, and the sequences that repeat in the clients' streams. */
+/** The hot paths that workers executed, if the log has them, and repeated sequences in the clients' streams. */
 function hotTables(tape: Tape): Node[] {
   const runs = hotRunsOf(tape.bands).map((run) => [
     make("code", "", run.sequence.length > 12 ? `${run.sequence.slice(0, 11)}…` : run.sequence),
@@ -121,7 +125,7 @@ function hotTables(tape: Tape): Node[] {
   const parts: Node[] = [];
   if (runs.length) parts.push(table(["run as one", "on", "times", "broken off", "time"], runs));
   if (repeats.length) parts.push(table(["client", "repeated", "length", "ops"], repeats));
-  return parts.length ? parts : [make("p", "muted", "Nothing repeats at least three times.")];
+  return parts.length ? parts : [make("p", "muted", "No sequence repeats at least three times.")];
 }
 
 function tensorsTable(tensors: Held[]): HTMLElement {
@@ -132,7 +136,7 @@ function tensorsTable(tensors: Held[]): HTMLElement {
     make("span", "homes", ...workersOf(held)),
     layoutOf(held),
   ]);
-  return table(["tensor", "shape", "made by", "lives on", "layout"], rows);
+  return table(["tensor", "shape", "made by", "workers", "layout"], rows);
 }
 
 /** The workers that hold a tensor, each with its part. */
@@ -145,7 +149,7 @@ function workersOf(held: Held): HTMLElement[] {
   });
 }
 
-/** A tensor's layout, as far as the log says. */
+/** A tensor's layout, or the number of its workers if the log does not have it. */
 function layoutOf(held: Held): string {
   if (held.layout) return held.layout;
   return held.workers.length > 1 ? `over ${held.workers.length} workers` : "whole";

@@ -1,5 +1,5 @@
-// Parses GT's instruction log, and derives from its lines when each instruction was received, sent and executed, and
-// by which client and worker. gt/inspect/timeline.py reads the same format for files and pictures. Pure functions.
+// Parses GT's instruction log, and derives the times and the client and worker of each instruction.
+// gt/inspect/timeline.py reads the same format for files and pictures. Pure functions.
 
 /** One line of the tape. */
 export interface Entry {
@@ -14,49 +14,49 @@ export interface Entry {
   details: string;
 }
 
-/** One instruction on one worker: sent, begun once those before it were done, done. */
+/** One instruction on one worker: the times at which it was sent, began and ended. */
 export interface Span {
   command: string;
   /** The op's name, or the command's. */
   label: string;
   client: string;
   worker: string;
-  /** When the dispatcher had it from the client; undefined if the dispatcher itself added it. */
+  /** When the dispatcher received it from the client; undefined if the dispatcher added it. */
   received: number | undefined;
   sent: number;
   start: number;
   end: number;
-  /** When the answer came to all that was sent with it. */
+  /** When the answer to its chunk arrived. */
   answered: number;
   bytes: number;
   details: string;
   failed: string;
   tensor: string;
   isOp: boolean;
-  /** The path of the PyTorch module that asked for it, or `AdamW.step`; empty if none did. */
+  /** The path of its PyTorch module, or `AdamW.step`; empty outside of modules. */
   module: string;
-  /** Empty in a forward pass; else `backward`, or `recompute`. */
+  /** Empty in a forward pass, otherwise `backward` or `recompute`. */
   phase: string;
-  /** The line of the user's code that asked for it: `FILE:LINE`. */
+  /** The line of the user's code: `FILE:LINE`. */
   line: string;
 }
 
-/** A tensor that a worker holds, or held. */
+/** A tensor on a worker, possibly freed. */
 export interface Held {
   tensor: string;
-  /** The tensor that it is a copy of, in another layout; empty if it is none. */
+  /** The tensor of which it is a copy in another layout; empty if it is not a copy. */
   copyOf: string;
   shape: string;
   dtype: string;
   layout: string;
-  /** How long each worker's part is along the axis that is split; empty if it is not known. */
+  /** The length of each worker's part along the split axis; empty if unknown. */
   parts: number[];
   op: string;
   workers: string[];
   freed: boolean;
 }
 
-/** A time in which a worker ran a hot path as one; broken off if the stream went another way. */
+/** One execution of a hot path on a worker; incomplete if the stream deviated from it. */
 export interface HotBand {
   worker: string;
   sequence: string;
@@ -65,7 +65,7 @@ export interface HotBand {
   complete: boolean;
 }
 
-/** A client's part of all the work. */
+/** A client's share of the work. */
 export interface Share {
   client: string;
   instructions: number;
@@ -73,7 +73,7 @@ export interface Share {
   seconds: number;
 }
 
-/** Instructions that came again and again in the same order. */
+/** A sequence of instructions that repeats. */
 export interface HotPath {
   client: string;
   length: number;
@@ -98,7 +98,7 @@ export interface Tape {
 
 const UNITS: Record<string, number> = { B: 1, KB: 1024, MB: 1 << 20, GB: 1 << 30 };
 const QUIET = new Set(["FreeTensor", "Site", ""]);
-/** What moves parts of tensors between workers, or combines them. */
+/** The instructions that move parts of tensors between workers, or combine them. */
 export const EXCHANGES = new Set([
   "AllGather",
   "AllReduce",
@@ -111,7 +111,7 @@ export const EXCHANGES = new Set([
 const HOT_MARK = /HotPath(Start|End)$/;
 const LONGEST_PATH = 400;
 
-/** Reads one line; undefined if it is none of the tape's. */
+/** Parses one line; undefined if it is not a line of a tape. */
 export function readLine(line: string): Entry | undefined {
   const fields = line.split("|");
   const [elapsed = "", number = "", event = "", source = "", command = "", size = ""] = fields.map((field) =>
@@ -139,7 +139,7 @@ export function detail(details: string, key: string): string {
   return new RegExp(`(?:^| )${key}=(\\S+)`).exec(details)?.[1] ?? "";
 }
 
-/** The end of a text, whole lines only: a server that is watched for days must not fill the browser. */
+/** The end of a text, in whole lines, so that the log of a long-running server does not exhaust the browser's memory. */
 export function endOf(text: string, most: number): string {
   return text.length <= most ? text : text.slice(text.indexOf("\n", text.length - most - 1) + 1);
 }
@@ -179,7 +179,7 @@ function siteOf(details: string): Pick<Span, "module" | "phase" | "line"> {
   return { module, phase, line };
 }
 
-/** What an instruction is about, such as `result=c1_3`. */
+/** The key that identifies an instruction, such as `result=c1_3`. */
 function subject(details: string): string {
   return /(?:^| )((?:result|tensor_id|site)=\S+)/.exec(details)?.[1] ?? "";
 }
@@ -196,15 +196,15 @@ function spansOf(entries: Entry[]): Span[] {
   };
   let client = "";
   for (const entry of entries) {
-    if (HOT_MARK.test(entry.command)) continue; // a mark is about instructions, and none itself
+    if (HOT_MARK.test(entry.command)) continue; // a mark is not an instruction
     const about = subject(entry.details);
     if (entry.event === "RECV") {
-      // The client's own numbers, as the workers' lines write them.
+      // The client's tensor numbers, in the form of the workers' lines.
       const [key, value] = about.split("=");
       push(asked, `${entry.command} ${key === "site" ? about : `${key}=${entry.name}_${value}`}`, entry);
     } else if (entry.event === "WORKER_SEND") {
       const command = entry.command.replace(/^Worker/, "");
-      // Each worker takes from what was asked in order: one instruction may be for several.
+      // Each worker receives requests in order; one instruction may go to several workers.
       const key = `${command} ${about}`;
       const number = taken.get(`${entry.name} ${key}`) ?? 0;
       taken.set(`${entry.name} ${key}`, number + 1);
@@ -231,7 +231,7 @@ function spansOf(entries: Entry[]): Span[] {
       push(waiting, `${entry.name} ${entry.command} ${about}`, span);
       done.push(span);
     } else if (entry.event === "WORKER_RECV") {
-      // An answer that does not say what it is about is that to the oldest of its kind.
+      // An answer without a key belongs to the oldest pending instruction of its type.
       const key = `${entry.name} ${entry.command} ${about}`;
       const kind = (one: string) => one.startsWith(key) && waiting.get(one)?.length;
       const span = waiting.get(about ? key : ([...waiting.keys()].find(kind) ?? ""))?.shift();
@@ -244,7 +244,7 @@ function spansOf(entries: Entry[]): Span[] {
   return share(done, entries.at(-1)?.time ?? 0);
 }
 
-/** A worker does one after the other: what was sent and answered together shares the time evenly. */
+/** A worker executes one instruction at a time: those that were sent and answered together share the time evenly. */
 function share(spans: Span[], last: number): Span[] {
   const free = new Map<string, number>();
   for (let at = 0; at < spans.length; ) {
@@ -285,7 +285,7 @@ function layoutsOf(entries: Entry[]): Map<string, Entry> {
   return found;
 }
 
-/** Where workers ran hot paths. Marks come with the answer to a chunk: a path began when that chunk did. */
+/** The executions of hot paths. Marks arrive with the answer to a chunk, so a path begins with its chunk. */
 export function bandsOf(entries: Entry[], spans: Span[]): HotBand[] {
   const marks = entries.filter((entry) => entry.event === "WORKER_RECV" && HOT_MARK.test(entry.command));
   if (!marks.length) return [];
@@ -352,7 +352,7 @@ function heldOf(spans: Span[], layouts: Map<string, Entry>): Held[] {
   return [...held.values()];
 }
 
-/** Which part of a tensor each worker has, as an index: `[0:8, :]`; empty if the tape does not say. */
+/** The part of a tensor on each worker, as an index: `[0:8, :]`; empty if the tape does not have it. */
 export function shardsOf(held: Held): string[] {
   const axis = Number(/^sharded\((\d+)\)$/.exec(held.layout)?.[1] ?? Number.NaN);
   const sizes = held.shape.split("x").filter((size) => /^\d+$/.test(size));
@@ -366,14 +366,14 @@ export function shardsOf(held: Held): string[] {
   });
 }
 
-/** The layout of an instruction's result: as it is written, or as it follows from the part's shape and the whole's. */
+/** The layout of an instruction's result: as logged, or derived from the shapes of the part and the tensor. */
 function layoutIn(details: string): string {
   const [part, whole] = [detail(details, "shape").split("x"), detail(details, "of").split("x")];
   const axis = whole[0] ? whole.findIndex((size, at) => size !== part[at]) : -1;
   return detail(details, "layout") || placed(details, "to") || (axis < 0 ? "" : `sharded(${axis})`);
 }
 
-/** The layout in `from=sharded(0)@worker_0,worker_1`, as instructions that move tensors write it. */
+/** The layout in `from=sharded(0)@worker_0,worker_1`, the format of instructions that move tensors. */
 function placed(details: string, key: string): string {
   const [layout = "", workers] = detail(details, key).split("@");
   return workers ? layout : "";
@@ -413,7 +413,7 @@ export function hotPaths(entries: Entry[]): HotPath[] {
         if (run > longest) [longest, from] = [run, at - run - length + 1];
       }
       const times = Math.floor(longest / length) + 1;
-      // A longer sequence counts only if it covers clearly more than the shorter one that it is made of.
+      // A longer sequence counts only if it covers clearly more than the shorter one that it consists of.
       if (times >= 3 && (!best || times * length > 1.2 * best.times * best.length)) {
         best = { client, length, times, ops: stream.slice(from, from + length) };
       }

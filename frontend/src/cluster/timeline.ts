@@ -4,7 +4,7 @@ import { prepare } from "../cells";
 import { colour } from "../colours";
 import { EXCHANGES, type Span, type Tape } from "./tape";
 
-/** From when to when is shown, in seconds. */
+/** The shown range of time, in seconds. */
 export interface Range {
   from: number;
   to: number;
@@ -30,7 +30,7 @@ export function zoomRange(range: Range, whole: Range, at: number, factor: number
   return clampRange({ from, to: from + width }, whole);
 }
 
-/** The range moved by so many seconds, but not beyond the tape. */
+/** The range moved by a number of seconds, but not beyond the tape. */
 export function moveRange(range: Range, whole: Range, by: number): Range {
   return clampRange({ from: range.from + by, to: range.to + by }, whole);
 }
@@ -41,7 +41,7 @@ function clampRange(range: Range, whole: Range): Range {
   return { from, to: from + width };
 }
 
-/** All time of a tape, with a little room on both sides. */
+/** The whole range of a tape, with a margin on both sides. */
 export function wholeOf(tape: Tape): Range {
   const room = Math.max(1e-4, (tape.last - tape.first) * 0.01);
   return { from: tape.first - room, to: tape.last + room };
@@ -57,7 +57,7 @@ export function ticksOf(range: Range, count: number): number[] {
   return ticks;
 }
 
-/** A tick's time, with as many digits as it takes to tell it from the next. */
+/** A tick's time, with enough digits to distinguish it from the next. */
 export function formatTick(tick: number, ticks: number[]): string {
   const step = (ticks[1] ?? tick + 1) - (ticks[0] ?? tick);
   const [size, unit] = (ticks.at(-1) ?? 1) < 1 ? [1e-3, "ms"] : [1, "s"];
@@ -65,7 +65,7 @@ export function formatTick(tick: number, ticks: number[]): string {
   return `${(Math.max(0, tick) / size).toFixed(digits)} ${unit}`;
 }
 
-/** Where an instruction is drawn, to find it under the pointer. */
+/** The box of a drawn instruction, to find it under the pointer. */
 export interface Box {
   x: number;
   y: number;
@@ -74,7 +74,7 @@ export interface Box {
   count: number;
 }
 
-/** Draws a tape; the boxes say what is where. Spans that are not wanted are faint. */
+/** Draws a tape, and returns its boxes. Instructions of other modules than the selected one are faint. */
 export function drawTimeline(
   canvas: HTMLCanvasElement,
   tape: Tape,
@@ -122,14 +122,14 @@ export function drawTimeline(
         span.worker === lane &&
         span.end >= range.from &&
         span.start <= range.to &&
-        // Instructions that compute nothing have no width, and would hide others.
+        // Instructions without computation have no width, and would hide others.
         (span.end > span.start || span.failed),
     );
     for (let at = 0; at < mine.length; ) {
       const span = mine[at] as Span;
       const left = x(span.start);
       let [next, right] = [at + 1, Math.max(left + 1, x(span.end))];
-      // What is thinner than a pixel or two becomes one box with its neighbours.
+      // Instructions that are thinner than a pixel or two share one box with their neighbours.
       while (right - left < 2 && next < mine.length && x((mine[next] as Span).start) <= right + 0.5)
         right = Math.max(right, x((mine[next++] as Span).end));
       const together = mine.slice(at, next);
@@ -153,7 +153,7 @@ export function drawTimeline(
   return boxes;
 }
 
-/** What the colours of boxes say. */
+/** The legend: the label and the colour of each group of instructions. */
 export const LEGEND: [string, string][] = [
   ["products", "--dot"],
   ["arithmetic", "--store"],
@@ -163,7 +163,7 @@ export const LEGEND: [string, string][] = [
   ["between workers", "--atomic"],
 ];
 
-/** The colour of a kind of instruction. */
+/** The colour of an instruction. */
 export function colourOf(span: Span): string {
   const kinds: Record<string, number> = {
     GetData: 0,
@@ -177,7 +177,7 @@ export function colourOf(span: Span): string {
     Site: 5,
   };
   const known = PRODUCTS.has(span.label) ? 2 : kinds[span.command];
-  // Whatever comes later is most likely arithmetic.
+  // Most other ops are arithmetic.
   return COLOURS[known ?? (EXCHANGES.has(span.command) ? 4 : 1)] ?? "--other";
 }
 
@@ -206,7 +206,7 @@ function drawAxis(
   }
 }
 
-/** Behind what a worker did, the times of hot paths; those that were broken off end in the colour of issues. */
+/** Draws hot paths behind the instructions of workers; incomplete ones end in the colour of issues. */
 function drawBands(
   context: CanvasRenderingContext2D,
   tape: Tape,
@@ -229,7 +229,7 @@ function drawBands(
   }
 }
 
-/** Ticks on the lanes of clients and the dispatcher: when instructions came, and when they were passed on. */
+/** Ticks on the lanes of clients and the dispatcher: when instructions were received and sent. */
 function drawArrivals(
   context: CanvasRenderingContext2D,
   tape: Tape,
@@ -252,7 +252,7 @@ function drawArrivals(
   }
 }
 
-/** Thin arrows from clients to workers, one for each batch, while they are few enough to be told apart. */
+/** Thin arrows from clients to workers, one for each batch, if there are not too many. */
 function drawWays(
   context: CanvasRenderingContext2D,
   tape: Tape,
@@ -279,7 +279,7 @@ function drawWays(
   }
 }
 
-/** The way of one instruction: from its client by the dispatcher to its worker. */
+/** The path of one instruction: from its client through the dispatcher to its worker. */
 function drawWay(
   context: CanvasRenderingContext2D,
   span: Span,

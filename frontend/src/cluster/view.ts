@@ -1,5 +1,5 @@
-// The cluster's view: GT's instruction log as a timeline, with the selected instruction and tables. The log is the
-// server's, which may still grow, or is inside the page itself.
+// The cluster's view: GT's instruction log as a timeline, with the selected instruction and tables. The log comes from
+// the server, where it may grow, or is embedded in the page.
 
 import { ApiError } from "../api";
 import { onScheme } from "../colours";
@@ -26,22 +26,22 @@ import {
 
 declare global {
   interface Window {
-    /** A log inside the page: `python -m gt.timeline` puts it there. */
+    /** The log in a page that `python -m gt.timeline` wrote. */
     TAPE?: { name: string; text: string };
   }
 }
 
 const FOLLOW = 1000;
 
-/** What the view shows. */
+/** The state of the view. */
 interface State {
   tape: Tape | undefined;
-  /** The time that the timeline shows. */
+  /** The shown range of time. */
   range: Range | undefined;
   selected: Span | undefined;
-  /** The name of the modules that are shown; empty for all. */
+  /** The name of the shown modules; empty for all. */
   wanted: string;
-  /** The timer that reads the log again, while it is followed. */
+  /** The timer that reads the log again while it is followed. */
   following: ReturnType<typeof setInterval> | undefined;
 }
 
@@ -54,7 +54,7 @@ const store = new Store<State>({
   following: undefined,
 });
 
-/** Shows the log; without one, how to make one. */
+/** Shows the log or, without one, how to write one. */
 export async function showCluster(hasTape: boolean) {
   if (window.TAPE) {
     [log.name, log.text] = [window.TAPE.name, window.TAPE.text];
@@ -63,18 +63,16 @@ export async function showCluster(hasTape: boolean) {
   } else {
     const next =
       "Run a GT program with `GT_INSTRUCTION_LOG=gt.log`, then open it: triton-visualizer --tape gt.log";
-    byId("cluster").replaceChildren(
-      empty("No instruction log was given, so there is no cluster to show.", next),
-    );
+    byId("cluster").replaceChildren(empty("No instruction log was given.", next));
     return;
   }
   if (!document.getElementById("timeline")) build();
   read(true);
-  // The log of a running server is followed until the reader stops that.
+  // The log of a running server is followed until the user stops it.
   if (log.live && !store.state.following) toggleFollow();
 }
 
-/** Parses the log. With `all`, or if its end is in view, the timeline shows all of it. */
+/** Parses the log. With `all`, or if its end is in view, the timeline shows the whole log. */
 function read(all: boolean) {
   const { tape: before, range } = store.state;
   const atEnd = range && before && range.to >= wholeOf(before).to - 1e-9;
@@ -137,7 +135,7 @@ function legend(): HTMLElement {
   return make("span", "legend", ...chips);
 }
 
-/** Reads the log again every second, or no longer. */
+/** Starts or stops reading the log again every second. */
 function toggleFollow() {
   const { following } = store.state;
   clearInterval(following);
@@ -159,7 +157,7 @@ function toggleFollow() {
   store.set({ following: timer });
 }
 
-/** Handles the pointer and the keys on the timeline's canvas; the result draws it. */
+/** Handles the pointer and the keys on the timeline's canvas. Returns a function that draws it. */
 function timelineOn(canvas: HTMLCanvasElement): () => void {
   let boxes: Box[] = [];
   let moved = 0;
@@ -241,13 +239,13 @@ function titleOf(box: Box | undefined): string {
   return [`${span.label}${more}, ${took}`, moduleOf(span), span.line].filter(Boolean).join("\n");
 }
 
-/** Says in words what the timeline shows, beside it and to screen readers. */
+/** Describes the timeline in its heading and for screen readers. */
 function describe(canvas: HTMLCanvasElement, tape: Tape, range: Range) {
   const lanes = lanesOf(tape).join(", ");
   canvas.setAttribute("aria-label", `Timeline with lanes for ${lanes}; scroll zooms, drag moves`);
   canvas.dataset.drawn = `${tape.spans.length} ${range.from.toFixed(6)} ${range.to.toFixed(6)}`;
   const notes = [log.name, plural(tape.entries.length, "line"), formatSeconds(tape.last - tape.first)];
-  if (log.cut) notes.push("only its end: the log is too long to show at once");
+  if (log.cut) notes.push("showing only the end of the log");
   if (tape.unread) notes.push(`${plural(tape.unread, "line")} could not be read`);
   const root = byId("cluster");
   (root.querySelector(".of-hot") as HTMLElement).hidden = !tape.bands.length;
