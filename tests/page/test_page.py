@@ -133,7 +133,7 @@ def test_the_keyboard_steps_through_programs_and_ops(address: str, seen: Visit) 
     expect(page.locator("#program-x")).to_have_value("1")
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#program-x")).to_have_value("0")
-    # Also faster than programs come.
+    # also if keys are pressed faster than answers arrive
     for _ in range(2):
         page.keyboard.press("ArrowRight")
     expect(page.locator("#program-x")).to_have_value("2")
@@ -232,14 +232,14 @@ def test_a_server_that_is_gone_is_reported_and_can_come_back(seen: Visit) -> Non
         open_view(page, address)
         choose_op(page, 1)
         expect(page.locator("#position")).to_have_text("2 of 3")
-    before = page.url  # with all that it asked for
+    before = page.url  # after all answers have arrived
     page.keyboard.press("ArrowRight")
     message = page.get_by_role("status")
     expect(message).to_contain_text("The server does not answer")
     expect(message).to_contain_text("Start it again")
     expect(page.locator("#view-kernel")).to_be_hidden()
     wait_until_at_rest(page)
-    (failed,) = seen.take_failures(1)  # it asks once, and then waits for the reader
+    (failed,) = seen.take_failures(1)  # it tries once, and then waits for the user
     assert failed.endswith("ERR_CONNECTION_REFUSED")
     with served(seen, int(address.rstrip("/").rpartition(":")[2])):
         message.get_by_role("button", name="Try again").click()

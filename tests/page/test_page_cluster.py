@@ -64,7 +64,7 @@ def test_the_timeline_zooms_moves_and_tells_of_an_instruction(tape: Page) -> Non
     tape.get_by_role("button", name="Fit").last.click()
     assert shown(canvas) == (start, end)
 
-    # Clicking a box of many goes nearer, until it is of one.
+    # A click on a box of several instructions zooms in, until a box has one instruction.
     for _ in range(12):
         spot = tape.evaluate(
             """([y]) => {
@@ -88,7 +88,7 @@ def test_the_timeline_zooms_moves_and_tells_of_an_instruction(tape: Page) -> Non
 
 
 def click_op(page: Page) -> None:
-    """Click what the worker did, from the right, until it is an op that a module asked for."""
+    """Click instructions of the worker, from the right, until one is an op of a module."""
     canvas = page.locator("#timeline")
     box = canvas.bounding_box()
     assert box is not None
@@ -96,7 +96,7 @@ def click_op(page: Page) -> None:
         canvas.click(position={"x": across, "y": AXIS + 2.5 * HEIGHT})
         if page.locator("#instruction .module-link").count():
             return
-        page.locator("#timeline-fit").click()  # a click on many goes nearer
+        page.locator("#timeline-fit").click()  # a click on several zooms in
     raise AssertionError("there is no op with a module")
 
 
@@ -110,7 +110,7 @@ def test_modules_are_shown_searched_and_clicked(llama_log: Path, seen: Visit) ->
         for name in ("layers", "AdamW.step", "lm_head", "LlamaForCausalLM"):
             expect(names.get_by_text(name, exact=True)).to_be_visible()
 
-        # Searching leaves only the modules of that name, here and in full colour on the timeline.
+        # A search leaves only the modules of that name in the table, and fades the others on the timeline.
         before = colours(page, "#timeline")
         search.fill("layers.1.mlp")
         expect(names.first).to_have_text("model.layers.1.mlp")
@@ -125,7 +125,7 @@ def test_modules_are_shown_searched_and_clicked(llama_log: Path, seen: Visit) ->
         expect(search).to_have_value("")
         expect(names.first).to_have_text("model")
 
-        # An instruction says its module, its line and its pass; its module is a way to the others of it.
+        # The details of an instruction have its module, line and phase; a click on the module selects it.
         click_op(page)
         details = page.locator("#instruction")
         module = details.locator(".module-link").inner_text()

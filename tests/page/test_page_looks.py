@@ -1,4 +1,4 @@
-"""What holds for every view: text that can be read, nothing cut off, keys that do what the help says."""
+"""Requirements of every view: readable text, nothing cut off, keys that do what the help says."""
 
 import re
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ def test_nothing_is_cut_off(name: str, width: int, height: int, address: str, tr
     seen.page.set_viewport_size({"width": width, "height": height})
     go(seen.page, address, traces, name)
     cut = seen.page.evaluate(CUT_OFF)
-    # A long name ends in dots, and the whole is in its title.
+    # A long name is truncated, and its title has the full name.
     assert [one for one in cut if one != "buffer-name" and "figcaption" not in one] == []
 
 
@@ -146,7 +146,7 @@ def test_a_grid_of_three_axes_has_a_slider_for_each_and_keys(address: str, trace
     page.keyboard.press("ArrowRight")
     expect(map).to_have_attribute("data-drawn", f"{id} bytes 1,1,3")
     expect(page).to_have_url(re.compile("program=1,1,3"))
-    # A tensor of four axes is all there, also in space.
+    # A tensor with four axes is shown completely, also in 3D.
     wait_until_drawn(page)
     expect(page.locator("figcaption")).to_contain_text("2 × 3 × 4 × 8")
     page.keyboard.press("3")

@@ -57,12 +57,12 @@ def test_a_kernel_shows_in_the_page(case: Case, spelling: Any, seen: Visit):
         page = seen.page
         open_view(page, address)
         expect(page).to_have_title(f"{case.kernel} · Triton-Viz")
-        # HBM's tensors, by their names.
+        # The tensors in HBM, by their names.
         expect(page.locator("#hbm")).to_be_visible()
         wait_until_drawn(page)
         drawn = page.locator("canvas[data-tensor]").evaluate_all("all => all.map((c) => c.dataset.tensor)")
         assert drawn == [tensor.name for tensor in launch.tensors]
-        # What is on the chip: every buffer, and how full each memory gets under its capacity.
+        # On the chip: every buffer, and the use of each memory under its capacity.
         expect(page.locator("#chip-note")).to_have_text(f"{len(events)} buffers")
         expect(page.locator("#chip .bar")).to_have_count(len(events))
         memories = sorted({event.memory for event in events}, reverse=True)
@@ -73,13 +73,13 @@ def test_a_kernel_shows_in_the_page(case: Case, spelling: Any, seen: Visit):
             expect(head).to_contain_text(capacity)
             assert head.locator(".in-use").evaluate("(path) => path.getBBox().height") > 0
             assert head.locator(".capacity").count() == 1
-        # Every kind of op the kernel did has a row, and says in words what it is.
+        # Every type of op has a row and a description.
         kinds = {type(record) for record in launch.at((0, 0, 0))} & {Dot, Reduce, Transfer}
         for kind in sorted(kinds, key=lambda kind: kind.__name__):
             choose_type(page, kind.__name__)
             expect(page.locator("#detail .chip")).to_have_text(kind.__name__)
             expect(page.locator("#detail")).to_contain_text(" engine")
-        # The first load marks its elements, and the time on the chip follows.
+        # The first load marks its elements, and the time on the chip is that of its instruction.
         choose_type(page, "Load")
         load = next(record for record in launch.at((0, 0, 0)) if isinstance(record, Access))
         assert highlighted(page, load.tensor, "--load") is not None
@@ -94,7 +94,7 @@ def test_the_time_on_the_chip_follows_the_op(seen: Visit):
         choose_type(page, "Dot")
         expect(page.locator("#detail")).to_contain_text("nc_matmul on the tensor engine")
         expect(page.locator("#chip-now")).to_have_text("instruction 3 of 5")
-        # Its tiles are marked where they came from and went to, which the buffers tell.
+        # Its tiles are marked in the tensors that they were loaded from and stored to, found by the buffers.
         for tensor, colour in (("lhsT", "--load"), ("rhs", "--load"), ("out", "--store")):
             assert highlighted(page, tensor, colour) is not None
         # A product reads two tiles of SBUF and writes one of PSUM.
@@ -119,13 +119,13 @@ def test_a_buffer_tells_of_itself_and_leads_to_its_line(seen: Visit):
         expect(tip).to_contain_text("1.0 KiB in each of 128 partitions")
         expect(tip).to_contain_text(f"allocated at modern.py, line {line}")
         bar(page, "scores").first.click()
-        # The line that allocates it has no op: it is pointed at, and the first use is selected.
+        # The line of its allocation has no op: the line is marked, and the op of the first use is selected.
         expect(page.locator("#source .pointed")).to_have_attribute("data-line", line)
         expect(page.locator("#source .pointed")).to_be_in_viewport()
         assert marked_line(page).startswith("nisa.tensor_scalar(part, product")
         (start,) = {event.start for event in events_of(launch)[:10] if event.name == "scores"}
         expect(page.locator("#chip")).to_have_attribute("data-time", str(start))
-        # From the keyboard, a row's name goes through its buffers.
+        # From the keyboard, a row's name selects its buffers in turn.
         name = page.get_by_role("button", name=f"scores line {line}")
         name.focus()
         page.keyboard.press("Enter")
@@ -143,8 +143,8 @@ def test_a_products_tiles_are_those_that_its_buffers_hold(spelling: Any):
         for op in ops
         if "left_op" in op
     ]
-    # First queries and keys, then what was computed from them and values. Where one buffer holds several
-    # parts of the values, it is not said which of them is read.
+    # First the product of queries and keys, then that of its result and values. If one buffer holds several
+    # parts of the values, the page does not claim which part is read.
     assert named[0][:2] == ("q", "k")
     assert {one[:2] for one in named[1:]} == {("q", "k"), ("", "v" if spelling is modern else "")}
     assert {one[2] for one in named} == {"out"}
@@ -196,7 +196,7 @@ def test_the_profile_says_what_engines_and_memories_did(seen: Visit):
         said = re.search(r"bound by (the \w+ engine): about (.+?) at best", engines.inner_text())
         assert said is not None
         summary = page.locator("#profile-summary")
-        for one in said.groups():  # the engines are the closer bound here, and the cards say the same
+        for one in said.groups():  # the engines give the larger lower bound here, and the cards agree
             expect(summary).to_contain_text(one)
         memories = page.locator(".panel", has=page.get_by_role("heading", name="Memories"))
         expect(memories.locator("tbody").first.locator("td:first-child")).to_have_text(

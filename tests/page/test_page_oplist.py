@@ -1,4 +1,4 @@
-"""The list of ops is virtual: of a program with thousands, only the rows in view are in the document."""
+"""The list of ops is virtual: only the rows in view are in the document."""
 
 import importlib.util
 from pathlib import Path
@@ -18,7 +18,7 @@ LOADS = 1_000
 
 
 def straight_line_kernel(folder: Path) -> Any:
-    """A kernel of many loads, each on a line of its own, so that no loop folds them."""
+    """A kernel of many loads, each on its own line, without a loop."""
     lines = [f"    total += tl.load(x + {number})" for number in range(LOADS)]
     head = ["import triton", "import triton.language as tl", "", "@triton.jit", "def many(x, out):"]
     path = folder / "many_loads.py"

@@ -1,4 +1,4 @@
-"""The profile, the issues and the layout of the page: what is on the screen, and where a click leads."""
+"""The profile, the issues and the layout of the page: contents, and targets of clicks."""
 
 import re
 from pathlib import Path

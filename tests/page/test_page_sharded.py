@@ -1,4 +1,4 @@
-"""The cluster's view on training that is really spread over workers, from a log and live from a server."""
+"""The cluster's view of training that is sharded over workers, from a log and from a running server."""
 
 import json
 import re
@@ -60,7 +60,7 @@ LONGEST = """(colour) => {
     }
     return best;
 }"""
-"""The longest stretch of a colour on the timeline: how long it is, and its middle."""
+"""The longest run of a colour on the timeline: its length and its middle."""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_a_tensor_says_where_each_of_its_parts_is(tape: Page):
     row = tape.locator("#cluster-held tr", has_text="33x8").first
     expect(row).to_contain_text("sharded(0)")
     expect(row.locator(".badge")).to_have_text(["worker_0 [0:17, :]", "worker_1 [17:33, :]"])
-    # Small ones are whole, on one worker.
+    # Small tensors are on one worker.
     small = tape.locator("#cluster-held tr", has_text="replicated").first
     expect(small.locator(".badge").first).to_have_text(re.compile(r"^worker_\d$"))
 
@@ -138,7 +138,7 @@ def test_hot_paths_are_bands_behind_what_was_run(log: Path, seen: Visit, tmp_pat
     with served(seen, tape=marked) as address:
         open_cluster(seen.page, address)
         assert has_colour(seen.page, "#timeline", "--hot")
-        assert has_colour(seen.page, "#timeline", "--issue")  # where one was broken off
+        assert has_colour(seen.page, "#timeline", "--issue")  # an incomplete execution
         hot = seen.page.locator("#cluster-hot")
         expect(hot).to_contain_text("5f0c2a")
         expect(hot.locator("tr", has_text="5f0c2a").locator("td")).to_have_text(
@@ -148,7 +148,7 @@ def test_hot_paths_are_bands_behind_what_was_run(log: Path, seen: Visit, tmp_pat
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Cluster]:
-    """A server that spreads tensors over two workers."""
+    """A server that shards tensors over two workers."""
     found = Cluster()
     try:
         found.start_server("--shard-threshold", "64")
@@ -191,12 +191,12 @@ def test_a_running_server_is_shown_as_it_runs(running: Cluster, seen: Visit):
     shares = page.locator("#cluster-shares tbody tr")
     before = shares.count()
     assert before >= 1
-    # Another client comes, and the page learns of it by itself.
+    # The page shows a new client without reloading.
     train(running)
     expect(shares).to_have_count(before + 1)
     expect(canvas).to_have_attribute("aria-label", re.compile(r"worker_0, worker_1;"))
     expect(page.locator("#cluster-collectives")).to_contain_text("AllReduce")
-    # Each client has its share, and a client that only watches is none of them.
+    # Each client has its share; clients that only observe are not listed.
     parts = [float(text.split()[0]) for text in shares.locator("td:last-child").all_inner_texts()]
     assert sum(parts) == pytest.approx(100, abs=2)
     page.get_by_role("button", name="Follow").click()
@@ -234,7 +234,7 @@ def test_a_server_that_ends_leaves_what_was_seen(browser: Any):
         expect(seen.page.locator("#instruction")).to_contain_text("does not answer any more")
         expect(seen.page.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "false")
         expect(seen.page.locator("#cluster-shares")).to_contain_text("c1")
-        # Opened anew, there is nothing to show, and the page says what to do.
+        # Opened again, the view is empty and shows the next step.
         seen.page.reload()
         expect(seen.page.locator("#message-title")).to_have_text("The cluster cannot be shown")
         expect(seen.page.locator("#message-text")).to_contain_text("does not answer any more")

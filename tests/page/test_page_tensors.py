@@ -159,7 +159,7 @@ def test_in_three_dimensions_an_op_is_in_its_slice_and_zooming_enlarges_it(show)
     assert box is not None
     x, y = (before[0] + before[2]) / 2 * box["width"], (before[1] + before[3]) / 2 * box["height"]
     canvas.hover(position={"x": x, "y": y})
-    # The second head, which is the second sheet, seen through the first.
+    # The second head is the second sheet, which is visible through the first.
     expect(page.locator("#tip")).to_have_text(re.compile(r"^k\[1, \d+, \d+\]: accessed by this op"))
     page.mouse.wheel(0, -100)
     page.mouse.wheel(0, -100)
@@ -178,7 +178,7 @@ def test_slices_of_a_tensor_in_three_dimensions_do_not_overlap(show) -> None:
     page.keyboard.press("3")
     expect(page.locator("canvas[data-tensor=q]")).to_have_attribute("data-drawn", re.compile("3d$"))
     box = highlighted(page, "q", "--load")
-    # The first rows of the second sheet: what is marked is one small area, not also the end of the first.
+    # Only the first rows of the second sheet are marked, not the end of the first sheet.
     assert box is not None
     assert box[3] - box[1] < 0.3
 

@@ -85,7 +85,7 @@ def test_play_goes_on_by_itself_until_it_is_stopped(show) -> None:
     page = show("attention")
     page.keyboard.press("Space")
     expect(page.locator("#play")).to_have_attribute("aria-label", "Pause")
-    # It does not wait for who looks: the third op may be over by then.
+    # Playing continues meanwhile: the third op may already have passed.
     expect(page.locator("#position")).to_have_text(re.compile(r"^([3-9]|\d\d) of 50$"))
     page.locator("#play").click()
     expect(page.locator("#play")).to_have_attribute("aria-label", "Play")

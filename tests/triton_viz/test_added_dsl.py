@@ -1,4 +1,4 @@
-"""A language that a program registers, as docs/adding-a-dsl.md says: `trace` and clients work with it."""
+"""A language that a program registers as in docs/adding-a-dsl.md: `trace` and clients work with it."""
 
 import contextlib
 import math
@@ -27,7 +27,7 @@ _thread = threading.local()
 
 
 class Builder:
-    """The ops: a column of a matrix is read or written, or its largest element found."""
+    """The ops: read or write a column of a matrix, or find its largest element."""
 
     def fetch(self, column: np.ndarray) -> Value:
         return Value(column[None], column.dtype)
@@ -40,7 +40,7 @@ class Builder:
 
 
 class Nothing:
-    """Memory that no pointer leads to."""
+    """No tensors besides the arguments."""
 
     adopted: list[TensorInfo] = []  # noqa: RUF012 - nothing is added
 
@@ -65,7 +65,7 @@ def _largest(builder: Builder, inputs: tuple[Value, ...], axis: int) -> dict[str
 
 
 def launch(call: Call, grid: Any, manager: ClientManager) -> Any:
-    """Run all programs; the result is the list of what they return."""
+    """Run all programs. Returns the list of their results."""
     x, y, z = (*(grid or ()), 1, 1, 1)[:3]
     size = x, y, z
     for name, argument in call.arguments.items():
@@ -84,7 +84,7 @@ def launch(call: Call, grid: Any, manager: ClientManager) -> Any:
 
 
 class Kernel:
-    """What the language's decorator makes of a function."""
+    """The result of the language's decorator."""
 
     def __init__(self, fn: Any):
         self.fn = fn

@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md's list of the files that a launch passes through on its way to a pixel is true."""
+"""ARCHITECTURE.md's list of the files between a launch and a pixel is correct."""
 
 import re
 from pathlib import Path

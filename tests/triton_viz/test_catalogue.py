@@ -1,6 +1,6 @@
-"""The catalogue itself: each planted bug is there, in the lines and programs that it says, and no other is.
+"""The catalogue of bugs: each entry has exactly the bug, lines and programs that it declares.
 
-The oracle looks at plain addresses, one by one, and knows nothing of how the tools find bugs.
+The oracle checks addresses one by one, independently of the tools.
 """
 
 import json
@@ -22,11 +22,11 @@ from triton_viz.dsls import OPERATION_REGISTRY
 from triton_viz.executor.affine import Box
 
 Touched = tuple[int, tuple[int, int, int], np.ndarray, int, bool]
-"""A line, a program, the addresses that it touched there, how wide each is, and whether it stored."""
+"""A line, a program, the addresses of its access, their width, and whether it stored."""
 
 
 class Addresses(triton_viz.Client):
-    """Writes down every address before it is touched."""
+    """Records every address before it is accessed."""
 
     NAME: ClassVar[str] = "addresses"
     vectorized: ClassVar[bool] = True
@@ -74,7 +74,7 @@ class Addresses(triton_viz.Client):
 
 
 def run(entry: Entry) -> tuple[list[Touched], dict[str, TensorInfo], bool]:
-    """What a kernel touched, its tensors, and whether it ran to its end."""
+    """The accesses of a kernel, its tensors, and whether it ran to its end."""
     arguments, client = entry.arguments(), Addresses()
     infos = {
         name: TensorInfo.of(name, tensor)
@@ -89,14 +89,14 @@ def run(entry: Entry) -> tuple[list[Touched], dict[str, TensorInfo], bool]:
 
 
 def outside(tensor: TensorInfo, addresses: np.ndarray, width: int) -> np.ndarray:
-    """Which addresses are not those of bytes of the tensor's elements."""
+    """Which addresses are outside of the tensor's elements."""
     every = addresses[:, None] + np.arange(width)
     at = (every - tensor.address) // tensor.itemsize
     return np.any(tensor.elements(at) < 0, axis=1)
 
 
 def shows(entry: Entry, touched: Touched, tensors: dict[str, TensorInfo]) -> bool:
-    """Whether this is the bug."""
+    """Whether these accesses show the bug."""
     _, _, addresses, width, stores = touched
     assert entry.bug is not None
     tensor = tensors.get(entry.bug.tensor)
@@ -142,7 +142,7 @@ def test_a_look_alike_touches_elements_of_its_tensors_only(entry: Entry):
     assert finished
     assert touched
     for line, program, addresses, width, _ in touched:
-        if not entry.name.startswith("null"):  # which goes through pointers that are no arguments
+        if not entry.name.startswith("null"):  # which uses pointers that are not arguments
             missed = [outside(tensor, addresses, width) for tensor in tensors.values()]
             assert not np.all(missed, axis=0).any(), (line, program)
         assert (addresses % width == 0).all()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("no_launches")
 
 def test_an_overrider_stands_in_for_the_op_and_gets_its_own_arguments():
     class Zeros(Vectorized):
-        """Reads nothing: every load is zeros."""
+        """Overrides loads: every load returns zeros."""
 
         def __init__(self) -> None:
             self.heard: list[str] = []
@@ -60,7 +60,7 @@ def overriding(name: str, kind: type[Op], overrider: Callable[..., Any] | None) 
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
-    """What does not store."""
+    """An overrider that stores nothing."""
 
 
 @pytest.mark.parametrize("others", [["tracer"], ["sanitizer", "tracer"], [overriding("plain", Store, None)]])

@@ -1,4 +1,4 @@
-"""The registry of clients: a folder that registers itself is all there is to a client."""
+"""The registry of clients: a client is a package that registers itself."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A client hears of everything once, also of programs that run again and on threads."""
+"""A client receives each callback once, also for programs that run again, and on threads."""
 
 import threading
 from typing import Any, ClassVar
@@ -28,7 +28,7 @@ def ints(n: int) -> torch.Tensor:
 
 
 class Counting(Vectorized):
-    """Counts loads by program, and forgets those of programs that run again."""
+    """Counts loads by program, and discards those of programs that run again."""
 
     def __init__(self, forgets: bool = True) -> None:
         self.forgets, self.discarded = forgets, 0
@@ -114,7 +114,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Exclusive(Watch):
-    """Counts loads, and how many threads are counting at once. Its callback is locked when it is made."""
+    """Counts loads, and the threads in its callback, which is locked when the client is made."""
 
     def __init__(self) -> None:
         self.inside, self.most, self.count = 0, 0, 0

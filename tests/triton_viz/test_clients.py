@@ -1,4 +1,4 @@
-"""The client interface: what a client is told, when, and what it may do; alone and with others."""
+"""The client interface: the order and arguments of callbacks, with one client and with several."""
 
 import contextlib
 from collections import Counter
@@ -36,7 +36,7 @@ def ints(n: int) -> torch.Tensor:
 
 
 class Loops(Watch):
-    """Writes down what it hears of loops, and in which program."""
+    """Records the callbacks of loops, and their programs."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[Any, ...]] = []
@@ -53,7 +53,7 @@ class Loops(Watch):
 
 
 class LoopsTogether(Loops):
-    """The same, vectorized."""
+    """`Loops`, vectorized."""
 
     vectorized: ClassVar[bool] = True
 
@@ -62,7 +62,7 @@ class LoopsTogether(Loops):
 
 
 def iterations(line: int, count: int, *inner: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """What is heard of a whole loop."""
+    """The expected callbacks of a whole loop."""
     each = [step for index in range(count) for step in (("iteration", line, index), *inner)]
     return [("before", line, count), *each, ("after", line)]
 
@@ -134,7 +134,7 @@ def test_a_record_made_in_a_loop_callback_leads_to_the_loop():
     assert [op.iterations for op in client.made] == [((line, 0),), ((line, 1),)]
 
 
-# --- what callbacks get ---
+# --- arguments of callbacks ---
 
 
 class Calls(Watch):
@@ -180,7 +180,7 @@ def test_results_of_several_parts_are_arrays_too():
 
 
 class Asked(Watch):
-    """Counts what it is asked when a launch is patched."""
+    """Counts the registrations of callbacks when a launch is patched."""
 
     def __init__(self) -> None:
         self.ops: Counter[type[Op]] = Counter()
@@ -292,7 +292,7 @@ def test_records_of_all_clients_are_the_launchs():
 
 
 class Ending(Vectorized):
-    """Counts how often it is asked for its records."""
+    """Counts the calls of `finalize`."""
 
     def __init__(self, name: str = "ending", found: Any = (), fails: bool = False) -> None:
         self.NAME = name  # type: ignore[misc] - one of several in a launch

@@ -1,4 +1,4 @@
-"""A trace file with a damaged byte or field is refused with our error, or loads as a trace of some use."""
+"""A trace file with a damaged byte or field raises a TraceFileError, or loads as a usable trace."""
 
 import copy
 import functools
@@ -29,7 +29,7 @@ from triton_viz.visualizer.draw import get_visualization_data
 from triton_viz.visualizer.metrics import METRICS, measure
 
 LARGE = 2**14
-"""More programs or elements than that are not looked at one by one."""
+"""The most programs or elements that are checked one by one."""
 
 
 @triton.jit
@@ -64,7 +64,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def use(launch: Launch) -> None:
-    """Do with a launch what the page does."""
+    """Compute the payloads of the page for a launch."""
     assert launch.ops >= 0
     small = np.prod(launch.grid, dtype=float) <= LARGE
     for record in launch.records:
@@ -82,7 +82,7 @@ def use(launch: Launch) -> None:
 
 
 def load(content: bytes, folder: Path) -> list[Launch] | None:
-    """The launches of a file, used; None if it is refused."""
+    """The launches of a file, after using them; None if it is refused."""
     path = folder / "damaged.tvz"
     path.write_bytes(content)
     try:
@@ -142,7 +142,7 @@ VALUES = st.one_of(
 
 
 def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something can be damaged: every field, every member of a list."""
+    """The paths of all values that can be damaged: every field, every member of a list."""
     if path:
         yield path
     if isinstance(value, dict | list):
@@ -169,7 +169,7 @@ def test_any_damaged_field_is_refused_or_leaves_a_trace_that_can_be_used(
         for key in outer:
             owner = owner[key]
         before = owner[last]
-        # Another number is as likely as anything else: that is what decoding lets through.
+        # Other numbers are as frequent as all other damage, because decoding accepts them.
         strategy = st.one_of(NUMBERS, VALUES) if isinstance(before, int) else VALUES
         owner[last] = data.draw(strategy, label="value")
     load(encoded(launches), folder)

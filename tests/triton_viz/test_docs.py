@@ -1,4 +1,4 @@
-"""The pages for those who extend triton_viz: their programs run, and what they name exists."""
+"""The documents about extending triton_viz: their programs run, and the names in them exist."""
 
 import pkgutil
 import re
@@ -23,7 +23,7 @@ PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 
 def files_of(page: str) -> dict[str, str]:
-    """The programs of a page, by the names they give themselves in their first lines."""
+    """The programs of a document, by the file names in their first lines."""
     blocks = re.findall(r"```python\n# (\S+\.py)\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert len(blocks) == (ROOT / page).read_text().count("```python"), "every block is a file"
     return dict(blocks)
@@ -31,7 +31,7 @@ def files_of(page: str) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """The page's files, in a folder of their own."""
+    """A folder with the document's programs."""
     for name, text in files_of(request.node.callspec.params["page"]).items():
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -75,7 +75,7 @@ def test_a_file_with_unknown_records_is_an_error_that_says_what_to_import(page: 
 
 
 def arguments_by_type() -> dict[str, set[str]]:
-    """The page's table of what callbacks are told."""
+    """The document's table of the arguments of callbacks."""
     rows = re.findall(r"^\| (`.*?) \| (.*) \|$", (ROOT / CLIENTS).read_text(), re.MULTILINE)
     return {
         kind: set(re.findall(r"`(\w+)`", arguments))

@@ -1,4 +1,4 @@
-"""Infinities, zeros with a sign, NaNs and ties: where a quick formula gives another number than a GPU."""
+"""Infinities, signed zeros, NaNs and ties give the same results as on a GPU."""
 
 import math
 
@@ -66,7 +66,7 @@ def fuses(x, y, z, out, BLOCK: tl.constexpr):
 
 
 def test_a_fused_product_of_bfloat16_is_rounded_once():
-    """1.5 * 1.0234375 is in the middle between two numbers: what is added decides, however small it is."""
+    """1.5 * 1.0234375 is in the middle between two values, so the addend decides, however small it is."""
     x, y = (torch.full((4,), value, dtype=torch.bfloat16) for value in (1.5, 1.0234375))
     z = torch.tensor([0.0, 2.0**-40, -(2.0**-40), math.inf], dtype=torch.bfloat16)
     out = torch.zeros_like(x)

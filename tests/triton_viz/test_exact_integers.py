@@ -1,4 +1,4 @@
-"""Integers of 64 bits are shown as they are: a double, and so a number of JSON's, has not all of them."""
+"""64-bit integers are shown exactly, although doubles, and so JSON numbers, cannot represent all of them."""
 
 from typing import Any
 

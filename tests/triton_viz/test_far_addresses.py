@@ -1,5 +1,5 @@
 # pyright: reportArgumentType=false, reportOperatorIssue=false
-"""Blocks of any base and step: what wraps around into a tensor is accessed, any other is an AccessError."""
+"""Blocks of any base and step: addresses that wrap around into a tensor are valid, others an AccessError."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ KERNELS = {
 
 
 class Told(Watch):
-    """A client of one program at a time, which is told of an access before it happens."""
+    """A client of one program at a time, with callbacks before accesses."""
 
     def register_op_callback(self, op_type: type[Op]) -> Any:
         told = triton_viz.OpCallbacks(before_callback=lambda **_: None)

@@ -40,7 +40,8 @@ def every_pattern(name: str) -> np.ndarray:
 
 
 def hard_to_round(name: str) -> np.ndarray:
-    """Every value of the type and of bfloat16, the halves between, their neighbours, and the specials."""
+    """Every value of the type and of bfloat16, the midpoints between them, their neighbours, and special
+    values."""
     own = floats.decode(every_pattern(name), name)
     own = np.unique(own[np.isfinite(own)])
     halves = (own[1:].astype(np.float64) + own[:-1]) / 2
@@ -53,7 +54,7 @@ def hard_to_round(name: str) -> np.ndarray:
 
 
 def converted_by_torch(values: np.ndarray, name: str) -> np.ndarray:
-    """PyTorch's conversion, with what exceeds an fp8 type's range brought into it beforehand."""
+    """PyTorch's conversion of values that are clipped to an fp8 type's range beforehand."""
     if name in LARGEST:
         limit = LARGEST[name]
         bounded = np.clip(values, -limit, limit)
@@ -63,7 +64,7 @@ def converted_by_torch(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def converted_by_fp8e4b15_instructions(values: np.ndarray) -> np.ndarray:
-    """Step by step what Triton's inline PTX for this type does to one half of a register."""
+    """The steps of Triton's inline PTX for this type, for one half of a register."""
     with np.errstate(over="ignore"):
         half = values.astype(np.float16)
     past = np.abs(half.astype(np.float64)) > np.abs(values.astype(np.float64))
@@ -144,7 +145,7 @@ def test_converts_toward_zero(name: str) -> None:
     values = values[np.isfinite(values)]
     nearest = floats.round_to(values, name)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ml_dtypes warns where a step from 0 leads to a subnormal
+        warnings.simplefilter("ignore")  # ml_dtypes warns if the next value after 0 is subnormal
         narrow = nearest.astype(ML_DTYPES[name])
         below = np.nextafter(narrow, narrow.dtype.type(0)).astype(np.float32)
     expected = np.where(np.abs(nearest) > np.abs(values), below, nearest)

@@ -1,4 +1,4 @@
-"""Control flow over lanes: all programs at once do what each would do alone."""
+"""Control flow over lanes: programs have the same results together as alone."""
 
 import inspect
 import traceback
@@ -26,7 +26,7 @@ PROGRAMS = range(8)
 
 
 def both(kernel: Any, *args: Any, width: int = 4, **kwargs: Any) -> tuple[np.ndarray, Run]:
-    """What a kernel stored in `out[program, :]`, having checked it against one program at a time."""
+    """The values that a kernel stores in `out[program, :]`, compared with running one program at a time."""
     together, apart = (np.full((len(PROGRAMS), width), -1, np.int32) for _ in range(2))
     result = run(kernel, PROGRAMS, together.reshape(-1), *args, **kwargs)
     one_by_one(kernel, PROGRAMS, apart.reshape(-1), *args, **kwargs)
@@ -35,7 +35,7 @@ def both(kernel: Any, *args: Any, width: int = 4, **kwargs: Any) -> tuple[np.nda
 
 
 def stored(kernel: Any, *args: Any, **kwargs: Any) -> list[int]:
-    """What each program stored, all of them having run at once from beginning to end."""
+    """The value that each program stores, if all run together without divergence."""
     out, result = both(kernel, *args, **kwargs)
     assert result.diverged == []
     return out[:, 0].tolist()
@@ -94,7 +94,7 @@ def test_expressions_that_choose(kernel: Any, expected: list[int]):
 
 @pytest.mark.parametrize("flag", [False, True])
 def test_python_values_short_circuit(flag: bool):
-    """With a constexpr that decides, the other side is never evaluated: here it would fail."""
+    """If a constexpr decides, the other side is not evaluated: here that would fail."""
     assert stored(kernels.short_circuit, FLAG=flag) == [int(flag)] * 8
 
 
@@ -224,7 +224,7 @@ def test_assert_and_static_assert():
         run(call_kernels.asserts, range(20), np.zeros(80, np.int32), N=4)
 
 
-# --- what cannot be predicated ---
+# --- divergence ---
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_bounds_of_a_range_are_integers():
 
 @pytest.mark.parametrize("program", [1, 6])
 def test_an_error_leaves_everything_as_it_was(program: int):
-    """`run` checks that no mask, region or loop is left behind."""
+    """`run` checks that no mask, region or loop remains."""
     with pytest.raises(ZeroDivisionError):
         run(call_kernels.raises_inside, PROGRAMS, np.zeros(32, np.int32), program)
 
@@ -317,11 +317,11 @@ def test_tracebacks_point_at_the_users_line():
     assert frame.line == "x += 1 // 0"
 
 
-# --- what may be rewritten ---
+# --- functions that can be rewritten ---
 
 
 class NoFlow:
-    """Stands in for a flow where none is called."""
+    """A flow that must not be called."""
 
 
 def test_a_rewritten_function_is_told_by_its_name_and_file():

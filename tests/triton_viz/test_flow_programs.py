@@ -1,4 +1,4 @@
-"""Control flow over lanes: generated programs do at once what each does alone."""
+"""Control flow over lanes: generated programs have the same results together as alone."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The grid executor: all programs at once compute what they should, and do what they do one at a time."""
+"""The grid executor: correct results, and the same results one program at a time."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def parameter(case: Case):
 every_case = pytest.mark.parametrize("case", [parameter(case) for case in CASES])
 
 NOT_ON_A_CPU = {"inline_asm_elementwise"}
-"""What runs the GPU's own instructions."""
+"""Functions that run GPU instructions."""
 
 NOT_FOR_KERNELS = {
     "aggregate_replace",
@@ -55,7 +55,7 @@ NOT_FOR_KERNELS = {
     "tuple_type",
     "void",
 }
-"""Types and such: public, but no operation."""
+"""Public names that are not operations, such as types."""
 
 
 @every_case

@@ -1,4 +1,4 @@
-"""The grid executor on generated kernels: in every way to run them, they do the same."""
+"""The grid executor on generated kernels: all ways to run them give the same results."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever a kernel, its arguments or its user do: the process lives, and an error says what happened."""
+"""No kernel, argument or interruption crashes the process: each gives an error with its cause."""
 
 import contextlib
 import gc
@@ -46,7 +46,7 @@ def added(x: Any, grid: Any = (3,), **changed: Any) -> float:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several threads, and chunks of two programs, so that every thread has something to do."""
+    """Several threads, and chunks of two programs, so that every thread runs a chunk."""
     monkeypatch.setattr(triton_viz.config, "num_sms", 4)
     monkeypatch.setattr(executor, "FIRST_LANES", 2)
 
@@ -55,7 +55,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def everything() -> dict[tuple[str, str], Any]:
-    """What a launch changes for a while, attribute by attribute."""
+    """All attributes that a launch patches."""
     places = [tl, tl.core, tl.math, tl.standard, tl.tensor, tl.dtype, tl.pointer_type, tl.block_type]
     places += [tl.constexpr, tl.core.tensor_descriptor_base, LaneBuilder, JITFunction, InterpretedFunction]
     return {(place.__name__, name): value for place in places for name, value in vars(place).items()}
@@ -63,9 +63,9 @@ def everything() -> dict[tuple[str, str], Any]:
 
 @pytest.fixture
 def alarm() -> Iterator[Any]:
-    """Press Ctrl-C after so many seconds of work. (The other timer is that of a test's time limit.)
+    """Send SIGINT after a time of computation. (The other timer is that of a test's time limit.)
 
-    This one rings on the thread that works, so it is for a launch on one thread.
+    The signal is handled on the computing thread, so this is for a launch on one thread.
     """
     before = signal.signal(signal.SIGVTALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     yield lambda seconds: signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
@@ -75,7 +75,7 @@ def alarm() -> Iterator[Any]:
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """Press Ctrl-C in a moment, as a terminal does."""
+    """Send SIGINT after a moment, like a terminal does for Ctrl-C."""
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     yield
@@ -84,7 +84,7 @@ def ctrl_c() -> Iterator[None]:
 
 
 DROPPED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-"""One that arrives while Python finalizes or collects objects is dropped by Python, with a warning."""
+"""Python drops a KeyboardInterrupt in a finalizer or the garbage collector, with a warning."""
 
 
 @DROPPED
@@ -150,7 +150,7 @@ def test_programs_that_part_and_then_count_do_so_once_on_threads_too(monkeypatch
 
 
 class Launching(Client):
-    """Launches a kernel whenever the one it looks at loads."""
+    """Launches a kernel from the callback of every load."""
 
     NAME = "launching"
     vectorized = True
@@ -232,7 +232,7 @@ def test_tensors_without_memory_of_their_own_do_not_disturb_the_search_for_an_ow
 
 
 class Unwilling(torch.Tensor):
-    """A tensor that answers no question."""
+    """A tensor whose attributes and methods raise errors."""
 
     @classmethod
     def __torch_function__(cls, *args: Any, **kwargs: Any) -> Any:

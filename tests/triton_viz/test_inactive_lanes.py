@@ -1,5 +1,6 @@
 # pyright: reportArgumentType=false
-"""Programs that do not come to an op may hold what it cannot do: that is no error, and no endless loop."""
+"""Inactive lanes may hold operands that are invalid for an op: that is neither an error nor an endless
+loop."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The sanitizer finds reads of elements that were never written, if it is asked to."""
+"""The sanitizer with `initcheck` finds reads of elements that were never written."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def unwritten(kernel: Any, *args: Any, grid: tuple[int, ...] = (3,)) -> list[tup
 
 @pytest.fixture
 def watcher() -> Sanitizer:
-    """An object that watches what is created."""
+    """The owner of a watch on new tensors."""
     return Sanitizer(initcheck=True)
 
 
@@ -96,7 +96,7 @@ def test_a_view_of_empty_memory_is_empty():
 
 @triton.jit
 def reads_writes_and_parts(x, out):
-    """Programs part ways after the store, and run again from the start."""
+    """Programs diverge after the store, and run again from the start."""
     pid = tl.program_id(0)
     tl.store(x + pid, tl.load(x + pid) + 1)
     part = 1 if pid % 2 == 0 else 1.5

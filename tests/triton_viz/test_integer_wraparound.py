@@ -1,4 +1,4 @@
-"""Integers of kernels wrap around as NumPy's do, also where they are kept as formulas."""
+"""Integers of kernels wrap around like NumPy's, also in affine form."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def splat(builder: LaneBuilder, constants: np.ndarray, dtype: Any, shape: tuple[
 
 
 def same(found: np.ndarray, expected: np.ndarray, message: str = "") -> None:
-    """Whether all lanes are the same; one lane may stand for all."""
+    """Whether two values are equal in all lanes; the lane axis may have length one."""
     shape = np.broadcast_shapes(found.shape, expected.shape)
     found, expected = (np.broadcast_to(array, shape) for array in (found, expected))
     np.testing.assert_array_equal(found, expected, message)

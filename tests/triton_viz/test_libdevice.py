@@ -1,4 +1,4 @@
-"""The device libraries' functions in NumPy: all are there, with the right types, values and edges."""
+"""The device libraries' functions in NumPy: all exist, with the correct types, values and edge cases."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Device functions' values: mpmath's, and at the edges those of C and CUDA."""
+"""Values of device functions: those of mpmath, and in edge cases those of C and CUDA."""
 
 import math
 from collections.abc import Callable
@@ -55,7 +55,7 @@ PAIRS = [(0.3, 2.5), (7.1, -1.25), (2.0, 10.0), (24.7, 3.0), (1e-3, 0.5), (100.5
 TRIPLES = [(a, b, c) for (a, b), c in zip(PAIRS, [1.0, -2.5, 1e-3, 7.0, 3e-4, 0.1, 9.9], strict=True)]
 ORDERS = [(0, 3.3), (1, 3.3), (2, 0.1), (3, 8.7), (5, 30.3), (7, 0.9), (30, 12.5), (2, 100.25)]
 
-# CUDA's name: what it computes, and where it is asked.
+# CUDA's name: the reference function, and its arguments.
 REFERENCES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "sqrt": (mp.sqrt, POSITIVE),
     "rsqrt": (_inverse(mp.sqrt), POSITIVE),

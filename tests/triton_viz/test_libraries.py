@@ -1,4 +1,4 @@
-"""Code around a launch as libraries write it for a GPU: it runs unchanged where there is none."""
+"""Host code of libraries around a launch, written for a GPU, runs unchanged without a GPU."""
 
 from typing import Any, cast
 

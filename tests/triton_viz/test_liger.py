@@ -127,7 +127,7 @@ def test_poly_norm():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_dyt(bias):
-    """Its backward asks liger for a device it knows; here its kernel is launched as liger launches it."""
+    """Its backward requires a device that liger supports, so the test launches its kernel like liger does."""
     x, alpha, gamma, dy = (randn(*shape).detach() for shape in ((7, 70), (1,), (70,), (7, 70)))
     beta = randn(70, seed=3).detach()
     leaves = [t.clone().requires_grad_() for t in (x, alpha, gamma, beta)][: 4 if bias else 3]

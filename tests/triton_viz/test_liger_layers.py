@@ -97,7 +97,7 @@ def test_fused_mixture_of_experts(experts):
 
 @pytest.mark.parametrize("multipliers", [(1.0, 1.0), (0.5, 2.0)])
 def test_mlp_through_tensor_descriptors(multipliers):
-    """Its autograd function insists on CUDA tensors; the functions it is made of do not."""
+    """Its autograd function requires CUDA tensors; the functions that it calls do not."""
     gate_multiplier, down_multiplier = multipliers
     x, gate, up, down = (
         randn(*shape, seed=seed) for seed, shape in enumerate([(2, 70, 32), (48, 32), (48, 32), (32, 48)])

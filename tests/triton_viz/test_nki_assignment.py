@@ -1,4 +1,4 @@
-"""Assignment in the classic spelling: `tile[...] = nisa.op()` is one instruction, which writes the tile."""
+"""Assignment in `neuronxcc.nki`: `tile[...] = nisa.op()` is one instruction, which writes the tile."""
 
 from collections import Counter
 from typing import Any

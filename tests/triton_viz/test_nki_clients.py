@@ -71,7 +71,7 @@ def test_the_profiler_counts_a_scan(kernel: Any, expected: np.ndarray, flops: in
 
 
 def test_the_profiler_can_skip_loads():
-    """What is loaded then is zeros, of the tensor's type, and the traffic is that of a real launch."""
+    """Loads return zeros of the tensor's dtype, and the traffic is that of a real launch."""
     full, skipping = Profiler(), Profiler(skip_loads=True)
     for x in (X, X.astype(np.int32)):
         np.testing.assert_array_equal(triton_viz.trace(full, backend="nki")(doubled)(x), 2 * x)

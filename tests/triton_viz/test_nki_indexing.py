@@ -1,4 +1,4 @@
-"""Indices, masks, types and mistakes of NKI kernels: the results are NumPy's, and errors have a line."""
+"""Indices, masks, dtypes and errors of NKI kernels: results are NumPy's, and errors have a line."""
 
 import math
 from collections.abc import Callable
@@ -176,7 +176,7 @@ def test_one_element_of_each_partition_goes_into_every_column():
 
 
 def test_a_running_softmax_in_the_classic_style():
-    """State in columns, instructions on parts of them: as flash attention keeps it."""
+    """State in columns, and instructions on parts of them, as in flash attention."""
 
     def body(tile: Any) -> Any:
         state = nl.full((4, 2), -1e30, dtype=nl.float32)
@@ -199,7 +199,7 @@ def test_a_running_softmax_in_the_classic_style():
 
 
 def test_an_index_of_a_grid_stands_for_its_own_axis_only():
-    """Indices of grids of any rank make tiles of the axes that they run along, and so do their masks."""
+    """Indices of grids of any rank select tiles with the axes of the indices, and so do their masks."""
 
     def program(x: Any, weight: Any) -> Any:
         rows, columns = x.shape

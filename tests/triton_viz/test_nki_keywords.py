@@ -1,4 +1,4 @@
-"""Keywords of NKI's functions: those that a function has do something, and others are errors."""
+"""Keywords of NKI's functions: each known keyword has an effect, unknown ones are errors."""
 
 import inspect
 from typing import Any
@@ -19,7 +19,7 @@ X = np.random.default_rng(0).standard_normal((32, 16)).astype(np.float32)
 
 
 def public(module: Any, prefix: str) -> list[Any]:
-    """The functions that kernels call; what only raises takes anything."""
+    """The functions that kernels call, without those that always raise."""
     ours = tuple(f"triton_viz.dsls.nki.{name}" for name in ("isa", "classic_isa", "language", "nki_loops"))
     return [
         pytest.param(f"{prefix}.{name}", function, id=f"{module.__name__.rpartition('.')[2]}.{name}")

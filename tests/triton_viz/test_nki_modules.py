@@ -1,4 +1,4 @@
-"""Stand-ins for NKI's packages, and a real installation, which is left alone."""
+"""Stand-ins for NKI's packages, and a real installation, which is not changed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Each op of nki.language and nki.isa computes what NumPy does, whatever shape, type and mask it is given."""
+"""Each op of nki.language and nki.isa agrees with NumPy for all shapes, dtypes and masks."""
 
 from typing import Any
 

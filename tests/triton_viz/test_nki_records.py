@@ -48,7 +48,7 @@ def test_clients_get_loads_transfers_products_and_reductions():
 
 
 class Heard(Watch):
-    """Notes what it is told, one program at a time, as a sanitizer would."""
+    """Records its callbacks, one program at a time, like a sanitizer."""
 
     NAME: ClassVar[str] = "heard"
 

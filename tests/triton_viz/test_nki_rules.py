@@ -1,4 +1,4 @@
-"""What is wrong with an NKI kernel is said, with tensor, index and line; or kept, if a client wants that."""
+"""Violations in NKI kernels are errors with tensor, index and line, or issues if a client keeps them."""
 
 import inspect
 from collections.abc import Callable
@@ -112,7 +112,7 @@ def wrong_line(function: Callable) -> int:
 
 
 class Collecting(Watch):
-    """Keeps what is wrong, so that kernels go on."""
+    """Keeps violations, so that kernels continue."""
 
     NAME: ClassVar[str] = "collecting"
     vectorized: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Tracing NKI kernels: grids, decorators, arguments, errors, and the modules that stand in."""
+"""Tracing NKI kernels: grids, decorators, arguments, errors, and stand-in modules."""
 
 import dataclasses
 import sys
@@ -210,7 +210,7 @@ def test_another_target_has_other_limits(monkeypatch: pytest.MonkeyPatch):
         traced(kernel)(ones(128, 1))
 
 
-# --- the modules that stand in ---
+# --- stand-in modules ---
 
 
 def test_the_example_runs_and_its_broken_form_says_where(

@@ -1,4 +1,4 @@
-"""Views and indirect accesses of the newer spelling, registers, and loops by them."""
+"""Views and indirect accesses of the `nki` package, registers, and loops with registers as bounds."""
 
 from typing import Any
 

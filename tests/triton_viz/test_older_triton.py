@@ -1,4 +1,4 @@
-"""Kernels run on an older release of Triton, too: a sample of the tests, all of `make test-triton-old`."""
+"""Kernels run on an older release of Triton: a sample of the tests (`make test-triton-old` runs all)."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from tests.programs import ROOT, run_python
 
 NUMBER = re.findall(r"^OLDER_TRITON \?= (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
 OLDER = Path(sys.prefix) / f"triton-{NUMBER[0]}"
-"""Where `make test` has put it."""
+"""The folder in which `make test` installed it."""
 
 pytestmark = pytest.mark.skipif(
     not (OLDER / "triton").exists(), reason=f"Triton {NUMBER[0]} is not installed: `make test` does it"

@@ -1,4 +1,4 @@
-"""Patch scopes: what is replaced while a launch runs, by whom, and that it is put back."""
+"""Patch scopes: attributes are replaced while a launch runs, and restored afterwards."""
 
 import threading
 import time
@@ -49,7 +49,7 @@ def test_only_the_outermost_scope_patches():
 
 
 def test_an_interpreted_kernel_runs_on_our_executor_inside_a_scope():
-    """By hand: the manager's clients see every op, and nothing is patched or launched beside it."""
+    """With `patch_run` only, without `trace`: the manager's clients receive every op."""
     manager = ClientManager([Tracer(values=True)])
     kernel = triton_viz.trace(())(kernels.add)
     x, out = torch.arange(8.0), torch.zeros(8)
@@ -104,7 +104,7 @@ def test_a_client_may_launch_an_untraced_interpreted_kernel_from_a_callback(base
 
 
 def test_a_kernel_that_another_thread_interprets_meanwhile_is_no_part_of_the_launch():
-    """It waits for the end of the launch, as another launch would."""
+    """It waits for the end of the launch, like another launch."""
     untraced, y = InterpretedFunction(kernels.add.fn), torch.zeros(4)
 
     class Starting(Vectorized):
@@ -133,7 +133,7 @@ def twice(x):
 
 
 def in_python(x):
-    """A plain function, which calls a kernel as Python does."""
+    """A plain Python function, which calls a kernel."""
     return twice(x)
 
 

@@ -1,4 +1,4 @@
-"""The profiler: its numbers, against numbers worked out by hand."""
+"""The profiler: its numbers agree with numbers that are computed by hand."""
 
 import pytest
 import torch
@@ -132,7 +132,7 @@ def test_gathered_elements_are_looked_at_one_by_one():
     assert "irregular" in finding(report, "coalescing", "x").change
 
 
-# --- what is read again ---
+# --- repeated reads ---
 
 
 def test_a_row_that_all_programs_read_is_shared_by_them():
@@ -336,7 +336,7 @@ def test_accesses_that_are_skipped_are_still_counted():
     assert (report.sites, report.flops) == (full.sites, full.flops)
 
 
-# --- too much to look at ---
+# --- estimates for large launches ---
 
 
 def test_what_is_too_large_to_be_marked_element_by_element_is_an_estimate(monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""The profiler gives the same numbers however programs are run, and those of the tracer."""
+"""The profiler gives the same numbers in all modes of execution, and those of the tracer."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_modes_agree_on_kernels_of_the_corpus(case: Case, monkeypatch: pytest.Mo
     def once() -> list[KernelReport]:
         profiler, arguments = Profiler(), case.fresh()
         triton_viz.trace(profiler)(case.kernel)[case.grid](**launched_with(arguments))
-        # A number that only one program knows to be constant is folded there, as Python does.
+        # A value that is constant in one program only is computed by Python there, and not counted.
         return [msgspec.structs.replace(one, integer_ops=0) for one in profiler.report().launches]
 
     together = once()

@@ -1,4 +1,4 @@
-"""What the profiler leaves: records, JSON, tables, what the compiler says, and its command."""
+"""The profiler's output: records, JSON, tables, compiled code, and its command."""
 
 import json
 from typing import Any

@@ -75,7 +75,7 @@ def test_a_look_alike_has_no_race(entry: Entry):
 @by_name([case for n, case in enumerate(corpus.CASES) if n % 9 == 0 and case.runs] + corpus.atomics.CASES)
 @OLD_NAMES_ARE_FINE
 def test_a_kernel_that_is_right_has_no_race(entry: Case):
-    """Some of the corpus, and all of its locks and atomics. Some store one value from many programs."""
+    """A sample of the corpus, and all of its locks and atomics. Some store one value from many programs."""
     arguments = entry.fresh()
     found = issues_of(entry.kernel, entry.grid, launched_with(arguments))
     assert {issue.kind for issue in found} <= {"benign race"}
@@ -112,7 +112,7 @@ def rows(x, out, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def rows_but_the_last(x, out, n, BLOCK: tl.constexpr):
-    """The very last program writes to the first element too."""
+    """The last program also writes to the first element."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at % (n - 1), tl.load(x + at, mask=at < n) + 1, mask=at < n)
 
@@ -162,7 +162,7 @@ def test_stores_of_one_value_are_told_from_stores_of_several_in_every_type(dtype
 
 @triton.jit
 def through_a_table(table, BLOCK: tl.constexpr):
-    """Each element of a block goes to a tensor of its own, all programs to the same ones."""
+    """Each element of a block is stored to another tensor; all programs store to the same tensors."""
     at = tl.arange(0, BLOCK)
     where = tl.load(table + at).to(tl.pointer_type(tl.int32))
     tl.store(where, tl.program_id(0))

@@ -1,4 +1,4 @@
-"""The race detector against a brute force that looks at every pair of touches of every element."""
+"""The race detector agrees with a brute-force comparison of all pairs of accesses to each element."""
 
 import inspect
 import itertools
@@ -17,7 +17,7 @@ from triton_viz.core.data import Issue
 
 @triton.jit
 def by_tables(reads, writes, adds, x, out, N: tl.constexpr):
-    """Touches what its tables say; a negative entry is nothing."""
+    """Accesses the elements in its tables; negative entries are masked off."""
     pid = tl.program_id(0)
     at = tl.arange(0, N)
     r, w, a = tl.load(reads + pid * N + at), tl.load(writes + pid * N + at), tl.load(adds + pid * N + at)
@@ -41,7 +41,8 @@ def by_strides(
     N: tl.constexpr,
     INT8: tl.constexpr,
 ):
-    """For each program of two axes a line, read, maybe of smaller elements; and a tile, written."""
+    """Each program of a two-dimensional grid reads a line, possibly of smaller elements, and writes a
+    tile."""
     m, n = tl.program_id(0), tl.program_id(1)
     i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
     here = y + (m * step_m + n * back) * (4 if INT8 else 1) + tl.arange(0, M)
@@ -62,7 +63,7 @@ def found_by_us(kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any]) -
 
 
 Touches = dict[tuple[str, int], set[int]]
-"""For each op and each program, the bytes that it touched."""
+"""For each op and each program, the bytes that it accessed."""
 
 
 def by_force(touches: Touches) -> dict[frozenset[str], set[frozenset[int]]]:

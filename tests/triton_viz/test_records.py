@@ -1,4 +1,4 @@
-"""Records and ops: every op is a record, but what was found out about a launch is no op."""
+"""Records and ops: every op is a record, but a finding about a launch is not an op."""
 
 import dataclasses
 from pathlib import Path
@@ -41,7 +41,7 @@ class Probe(Op, frozen=True, tag=True, kw_only=True):
 
 
 class Noting(Tracer):
-    """A tracer that adds a finding and an op of its own to what it recorded."""
+    """A tracer that adds a finding and an op to its records."""
 
     def finalize(self) -> list[Any]:
         records: list[Any] = super().finalize()
@@ -119,7 +119,7 @@ def two_operations_on_a_line(x, out):
 
 @pytest.mark.parametrize("lanes", [4, 16])
 def test_two_operations_on_one_line_are_two_records(lanes: int, monkeypatch: pytest.MonkeyPatch):
-    """Also where each chunk of programs did one of them."""
+    """Also if each chunk of programs executed only one of them."""
     monkeypatch.setattr(executor, "FIRST_LANES", lanes)
     monkeypatch.setattr(executor, "MOST_LANES", lanes)
     x, out = torch.zeros(1, dtype=torch.int32), torch.zeros(8, dtype=torch.int32)

@@ -1,4 +1,4 @@
-"""Arithmetic in a direction: held against exact fractions."""
+"""Arithmetic with directed rounding agrees with exact fractions."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ KINDS = [np.float32, np.float64]
 
 
 def in_direction(exact: Fraction, kind: type[np.floating], direction: str) -> float:
-    """The float that a direction asks for, found by comparing fractions with the floats around."""
+    """The correctly rounded float, found by comparing a fraction with neighbouring floats."""
     infinity = kind(np.inf)
     try:
         with np.errstate(over="ignore"):
@@ -89,7 +89,7 @@ def test_products_plus_something_are_rounded_once(kind: type[np.floating], data:
     a, b, c = (kind(data.draw(floats(kind))) for _ in range(3))
     check(rounding.multiply_add, Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)), kind, a, b, c)
     with np.errstate(all="ignore"):
-        cancelled = -(a * b)  # what is left is the error of the product
+        cancelled = -(a * b)  # the rest is the error of the product
     if np.isfinite(cancelled):
         left = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(cancelled))
         check(rounding.multiply_add, left, kind, a, b, cancelled)

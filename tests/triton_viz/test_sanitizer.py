@@ -1,4 +1,4 @@
-"""The sanitizer: what a user sees of it, from control flow to pointers from anywhere."""
+"""The sanitizer: its verdicts and issues for control flow, data-dependent values and pointers."""
 
 from typing import Any
 
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.usefixtures("no_launches")
 
 OUT = "out of bounds"
 HALF = 16
-"""How much memory lies before and behind what `memory` gives."""
+"""The size of the margins before and after the tensors of `memory`."""
 
 
 def verdicts() -> list[tuple[str, str]]:
-    """Of each access of the last launch: what it is, and what is known of it."""
+    """For each access of the last launch: load, store or atomic, and the verdict."""
     return [(r.access, r.verdict) for r in triton_viz.launches[-1].records if isinstance(r, Verdict)]
 
 
@@ -119,7 +119,7 @@ def test_a_grid_without_programs_touches_nothing(execute: bool):
 
 
 def test_a_loop_that_all_leave_in_different_ways_is_over():
-    """Calls in it would be made for no program."""
+    """Otherwise calls after it would run without an active program."""
     out = zeros(5)
     assert issues_in(kernels.break_either_way, (5,), out) == []
     assert out.tolist() == [0, 1, 2, 3, 4]
@@ -129,7 +129,7 @@ def test_an_error_of_the_kernel_is_the_users_and_the_next_launch_works():
     with pytest.raises(KernelError, match="only two"):
         issues_in(kernels.asserting, (4,), zeros(4))
     assert triton_viz.launches == []
-    # What was wrong before may be why.
+    # The violation before may be the cause.
     with pytest.raises(KernelError, match="only ones"):
         issues_in(kernels.asserting_ones, (4,), torch.ones(3))
     (launch,) = triton_viz.launches
@@ -146,7 +146,7 @@ def test_an_index_from_argmax_is_at_most_the_last():
     out = zeros(2)
     assert issues_in(kernels.at_argmax, (2,), x, ints(10, 11, 12, 13), out, BLOCK=4) == []
     assert out.tolist() == [11, 10]
-    # Data decide: in one program it is the second of two, in the other it would be the fourth.
+    # It depends on data: in one program it is the second of two elements, in the other the fourth.
     (issue,) = issues_in(kernels.at_argmax, (2,), ints(1, 5, 2, 3, 0, 1, 0, 7), ints(10, 11), out, BLOCK=4)
     assert (issue.tensor, issue.program, issue.index) == ("y", (1, 0, 0), (3,))
 
@@ -323,7 +323,7 @@ def test_an_error_can_be_caught_and_launches_go_on():
     with pytest.raises(SanitizerError, match=r"sanitizer_kernels\.py:\d+.*x\[10\]") as error:
         kernel[(1,)](zeros(10), ints(1, 2, 10, 4), out, BLOCK=4)
     assert [issue.index for issue in error.value.issues] == [(10,)]
-    # The launch that failed is kept, too: its records say what was wrong.
+    # A failed launch is appended, too: its records have the violations.
     assert [[r.index for r in launch.records if isinstance(r, Issue)] for launch in triton_viz.launches] == [
         [],
         [(10,)],

@@ -1,4 +1,4 @@
-"""`triton-sanitizer` runs unchanged programs, says what is wrong with them, and fails if anything is."""
+"""`triton-sanitizer` runs unchanged programs, reports violations, and has exit code 1 if there are any."""
 
 import json
 import subprocess

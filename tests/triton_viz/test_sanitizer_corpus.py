@@ -1,4 +1,4 @@
-"""Kernels that are right: the sanitizer finds nothing in them, and they leave the same bits as without it."""
+"""Correct kernels: the sanitizer finds no violation, and does not change their results."""
 
 import pytest
 
@@ -19,14 +19,14 @@ WAYS = {"concrete": ("sanitizer", "concrete"), "threads": ("num_sms", 4), "alone
 
 
 def launched(case: Case, client: str | tuple[str, ...]) -> Arguments:
-    """The arguments of a case as its kernel leaves them."""
+    """The arguments of a case after its kernel has run."""
     arguments = case.fresh()
     triton_viz.trace(client)(case.kernel)[case.grid](**launched_with(arguments))
     return arguments
 
 
 def check(case: Case) -> None:
-    """Raise unless a sanitizer makes no difference."""
+    """Check that a sanitizer finds no violation and does not change the results."""
     arguments = launched(case, "sanitizer")
     assert [r for r in triton_viz.launches[-1].records if isinstance(r, Issue)] == []
     check_agreement(case, arguments, launched(case, ()))

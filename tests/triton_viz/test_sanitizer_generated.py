@@ -1,4 +1,4 @@
-"""The sanitizer on generated kernels, on views of all kinds: it finds what happens, and no more."""
+"""The sanitizer on generated kernels and views of all forms: it finds exactly the actual violations."""
 
 import re
 import tempfile
@@ -49,7 +49,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 class Found(NamedTuple):
-    """Where something is wrong, and in what way."""
+    """The kind of a violation, and its access and line."""
 
     kind: str
     access: str
@@ -57,7 +57,7 @@ class Found(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Who does it, and how often."""
+    """The programs with a violation, and the number of elements."""
 
     first: tuple[int, int, int]
     programs: int
@@ -65,7 +65,7 @@ class Share(NamedTuple):
 
 
 def oracle(real: set[Touched], view: torch.Tensor) -> dict[Found, Share]:
-    """What of everything touched is wrong, found one address at a time."""
+    """The violations among all accesses, found one address at a time."""
     width = view.element_size()
     places = {0}
     for size, stride in zip(view.shape, view.stride(), strict=True):
@@ -94,14 +94,14 @@ def sanitized(client: Sanitizer, kernel: Any, arguments: dict[str, Any]) -> list
 
 
 def share(issue: Issue) -> Share:
-    """What a message says of all programs."""
+    """The numbers that a message gives for all programs."""
     text = re.search(r"In all, ([\d,]+) elements of (?:([\d,]+) programs|this program)", issue.message)
     elements, count = (text[1], text[2] or "1") if text else ("1", "1")
     return Share(issue.program, int(count.replace(",", "")), int(elements.replace(",", "")))
 
 
 def found_in(records: list[Any]) -> dict[Found, Share]:
-    """What the violations say, each line's together."""
+    """The reported violations, merged by line."""
     verbs = {"loads": "load", "stores": "store", "changes": "atomic"}
     found: dict[Found, Share] = {}
     for one in records:
@@ -113,24 +113,24 @@ def found_in(records: list[Any]) -> dict[Found, Share]:
 
 
 def whole(seed: int, reach: int = REACH) -> torch.Tensor:
-    """Memory that can be reached far before and beyond."""
+    """Memory with large margins before and after."""
     return torch.arange(seed, seed + 6 * reach, dtype=torch.int32)[reach:]
 
 
 def data_of(seed: int) -> torch.Tensor:
-    """Numbers for a kernel to compute indices from."""
+    """Data from which a kernel computes indices."""
     return torch.randint(-3, 9, (PROGRAMS,), generator=torch.Generator().manual_seed(seed)).int()
 
 
 def check(text: str, n: int, views: dict[str, str], mode: str, seed: int, reach: int = REACH) -> None:
-    """Compare what a sanitizer says of a kernel with what happens."""
+    """Compare the sanitizer's issues with the actual violations of a kernel."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         kernel = imported(text, Path(folder)).kernel
         given = {"data": data_of(seed), "n": n, "BLOCK": BLOCK}
         expected: dict[Found, Share] = {}
         memory = {name: whole(seed, reach) for name in views}
         own = {name: VIEWS[view](memory[name]) for name, view in views.items()}
-        # An empty tensor has no address: what is touched is told by one that begins at the same place.
+        # An empty tensor has no address: its accesses are recorded for one that begins at the same address.
         safe = {name: x if x.numel() else memory[name][:1] for name, x in own.items()}
         for name in views:
             real = touched(kernel, (PROGRAMS,), {**safe, **given}, name)
@@ -147,12 +147,12 @@ def check(text: str, n: int, views: dict[str, str], mode: str, seed: int, reach:
         for one, theirs in expected.items():
             if one.kind == "out of bounds":
                 assert found[one].first == theirs.first, one
-                # Of a helper that several lines call, `touched` tells its line only.
+                # For a helper that several lines call, `touched` has the helper's line only.
                 assert found[one].elements == theirs.elements or "    read(" in text, one
 
 
 def joined(one: dict[Found, Share], other: dict[Found, Share]) -> dict[Found, Share]:
-    """What is wrong with either of two tensors."""
+    """The violations of both tensors."""
     found = {**one, **other}
     for key in one.keys() & other.keys():
         a, b = one[key], other[key]
@@ -161,17 +161,17 @@ def joined(one: dict[Found, Share], other: dict[Found, Share]) -> dict[Found, Sh
 
 
 def check_proofs(records: list[Any], expected: set[Found], kernel: Any) -> None:
-    """Nothing is said that does not happen, and what is said to be right is."""
+    """Check that proved violations happen, and that accesses with the verdict ok have none."""
     found = found_in(records).keys()
     assert found <= expected
     undecided = [one for one in records if isinstance(one, Issue) and one.verdict == "undecided"]
     open_lines = {one.call_path[-1].line for one in undecided}
-    if kernel.fn.__code__.co_firstlineno not in open_lines:  # else, all that was not come to
+    if kernel.fn.__code__.co_firstlineno not in open_lines:  # else: accesses that were not reached
         assert {one for one in expected - found if one.line not in open_lines} == set()
         said = {
             (one.access, one.call_path[-1].line, one.verdict) for one in records if isinstance(one, Verdict)
         }
-        # A helper's line is one access for each call.
+        # A helper's line has one access for each call.
         wrong = {(access, line) for access, line, verdict in said if verdict != "ok"}
         right = {(access, line) for access, line, verdict in said if verdict == "ok"} - wrong
         assert not right & {(one.access, one.line) for one in expected}

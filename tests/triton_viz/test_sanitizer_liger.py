@@ -26,7 +26,7 @@ for module in (test_liger, test_liger_layers, test_liger_losses):
 
 @pytest.fixture(autouse=True)
 def no_issue(no_launches: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Run a test with a sanitizer, which has to have looked and found nothing."""
+    """Run a test with a sanitizer, which has to check accesses and find no violation."""
     monkeypatch.setattr(agreement, "CLIENTS", ("sanitizer",))
     yield
     records = [record for launch in triton_viz.launches for record in launch.records]

@@ -42,7 +42,7 @@ def test_a_number_that_is_an_address_gives_an_argument_and_no_other_tensor():
 
 @pytest.mark.usefixtures("way")
 def test_a_tensor_that_was_not_given_is_not_to_be_touched():
-    """It lives, and a pointer leads there, but only by accident."""
+    """It is alive, and a pointer has its address, but only by accident."""
     x, other, out = floats(4), floats(4), torch.zeros(1)
     distance = (other.data_ptr() - x.data_ptr()) // 4
     (issue,) = issues_in(kernels.at_distance, (1,), x, out, distance)

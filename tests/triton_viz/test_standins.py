@@ -1,4 +1,4 @@
-"""Without a GPU, what libraries ask about one before a launch is answered; what needs one still fails."""
+"""Without a GPU, stand-ins answer queries of libraries before a launch; other uses of a GPU still fail."""
 
 import concurrent.futures
 import contextlib
@@ -153,7 +153,7 @@ def test_an_untraced_launch_says_where_it_can_run(standin):
 
 
 def state() -> list[dict[str, Any]]:
-    """All that stand-ins and traces replace."""
+    """All attributes that stand-ins and traces replace."""
     kinds = (JITFunction, InterpretedFunction, Autotuner, Heuristics)
     return [dict(vars(place)) for place in (*PLACES, *kinds)]
 

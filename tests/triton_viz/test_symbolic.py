@@ -1,4 +1,4 @@
-"""The symbolic engine: what it proves holds, what it shows happens, and it says what it does not know."""
+"""The symbolic engine: proofs hold, witnesses are actual violations, and unknown verdicts have reasons."""
 
 import tempfile
 from pathlib import Path
@@ -37,14 +37,15 @@ pytestmark = [
 ]
 
 N = 30
-"""How many elements the kernels' tensors have; eight programs have blocks of four each, one of them half."""
+"""The size of the kernels' tensors; eight programs have blocks of four elements, one of which is half
+full."""
 GRID = (8,)
 
 
 def of_one_dimension(
     kernel: Any, grid: tuple[int, ...] = GRID, n: int = N
 ) -> tuple[Analysis, dict[str, Any]]:
-    """What the engine says of a kernel on two tensors, and what it was launched with."""
+    """The analysis of a kernel on two tensors, and its arguments."""
     x, out = memory()[0], memory()[0]
     arguments = {"x": x, "out": out, "n": n, "BLOCK": 4}
     return analyzed(kernel, grid, arguments, x=(0, 4 * n), out=(0, 4 * n)), arguments
@@ -179,7 +180,7 @@ def test_grouped_tiles_of_uneven_products_stay_inside(m: int, n: int, k: int):
     grid = (triton.cdiv(m, 16) * triton.cdiv(n, 16),)
     arguments = {"a": a, "b": b, "c": c, "m": m, "n": n, "k": k, "TILE": 16, "GROUP": 3}
     assert analyzed(kernels.product, grid, arguments).proved
-    # With one row less than the kernel is told, a program reads past the end.
+    # With one row less than the argument says, a program reads past the end.
     analysis = analyzed(kernels.product, grid, arguments, a=(0, 4 * (m * k - 1)))
     (wrong,) = analysis.violations
     assert wrong.tensor == "a"
@@ -209,7 +210,7 @@ def test_joined_and_reshaped_blocks_keep_track_of_their_elements():
     check(wrong, touched(kernels.reshaped, (1,), arguments, "out"), "out", 0, 124)
 
 
-# --- what is not known ---
+# --- unknown values ---
 
 
 def test_an_address_from_data_is_left_to_the_data():
@@ -336,7 +337,7 @@ def test_tensors_in_a_tuple_are_told_apart():
     assert [(a.tensor, a.verdict) for a in analysis.accesses] == [("both[0]", "ok"), ("both[1]", "violation")]
 
 
-# --- what is shown ---
+# --- expressions in messages ---
 
 
 def test_an_address_is_shown_in_the_users_names():

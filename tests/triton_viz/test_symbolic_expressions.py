@@ -1,4 +1,4 @@
-"""Expressions with open variables: they compute what Python computes, and the solver is never wrong."""
+"""Symbolic expressions: they evaluate like Python's, and the solver's answers are correct."""
 
 import itertools
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from triton_viz.dsls.triton.symbolic.nodes import Atom, Cond, Sum
 INT8 = IntegerType(8, True)
 UINT8 = IntegerType(8, False)
 SIZES = (5, 4, 3)
-"""Three variables, with so many values each."""
+"""Three variables, and the number of values of each."""
 
 Number = Callable[[dict[Atom, int]], int]
 Pair = tuple[Sum, Number]

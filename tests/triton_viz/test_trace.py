@@ -1,4 +1,4 @@
-"""Tracing: kernels compute what they should, records say what they did, and nothing stays patched."""
+"""Tracing: results are correct, records describe the ops, and nothing stays patched."""
 
 import threading
 from pathlib import Path
@@ -213,7 +213,7 @@ def patched_places() -> list[object]:
 
 
 class Interrupting(Counter):
-    """Behaves as if the user pressed Ctrl-C in the second program."""
+    """Raises KeyboardInterrupt in the second program."""
 
     NAME = "interrupting"
 

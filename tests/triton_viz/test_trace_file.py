@@ -1,4 +1,4 @@
-"""A trace survives a file, and a bad file is refused."""
+"""A saved and loaded trace is unchanged, and an invalid file is refused."""
 
 from pathlib import Path
 from typing import Any

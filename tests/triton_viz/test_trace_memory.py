@@ -1,4 +1,4 @@
-"""Memory of a traced kernel: its tensors are accessed, and an address in no tensor is an error."""
+"""Memory of a traced kernel: it can access its tensors, and an address outside of all tensors is an error."""
 
 import pytest
 import torch

@@ -123,7 +123,7 @@ def test_no_file_has_more_than_450_lines():
 
 
 WORDS = r"(?i)(?<![a-z])(whole[ _]numbers?|nobody|somebody|whoever|everybody|anybody)(?![a-z])"
-"""Words that the glossary has others for, in text and in names."""
+"""Words for which the glossary has others, in text and in names."""
 
 
 def test_sources_and_tests_use_the_words_of_the_glossary():

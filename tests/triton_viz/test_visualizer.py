@@ -1,4 +1,4 @@
-"""The page's server: what it sends, and how it refuses."""
+"""The page's server: its payloads, and its errors."""
 
 import re
 from pathlib import Path

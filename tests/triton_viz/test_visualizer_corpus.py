@@ -1,4 +1,4 @@
-"""What the page is told of kernels of all kinds, held against each program's own records."""
+"""The page's payloads for the kernels of the corpus agree with each program's records."""
 
 import math
 
@@ -18,18 +18,18 @@ from triton_viz.visualizer.interface import create_app
 __all__ = ["api", "create_app"]
 pytestmark = [pytest.mark.usefixtures("no_launches"), OLD_NAMES_ARE_FINE]
 EACH = 4
-"""One case in so many; all of them pass too, and take four times as long."""
+"""Every n-th case is tested; all of them take four times as long."""
 SAMPLE = [case for case in CASES if case.runs and "loud" not in case.name][::EACH]
 
 
 def launched(case: Case) -> Launch:
-    arguments = case.fresh()  # kept alive: a kernel may reach memory that it is not given
+    arguments = case.fresh()  # keeps tensors alive that a kernel reaches by pointers
     triton_viz.trace()(case.kernel)[case.grid](**launched_with(arguments))
     return triton_viz.launches[-1]
 
 
 def positions(op: Access, tensor: TensorInfo) -> np.ndarray:
-    """Which elements of a tensor one program's op touched."""
+    """Which elements of a tensor one program's op accessed."""
     touched = op.mask
     if op.elements.which is not None:
         touched = touched & (op.elements.which[0] == op.elements.tensors.index(tensor.name))

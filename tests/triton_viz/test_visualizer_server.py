@@ -1,4 +1,4 @@
-"""The page's server: where it listens, how it ends, and what its command needs."""
+"""The page's server: addresses, ending, and the arguments of its command."""
 
 import contextlib
 import json

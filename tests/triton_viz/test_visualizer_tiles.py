@@ -1,4 +1,4 @@
-"""What the server sends of tensors and of the grid: tiles, coverage, metrics and values."""
+"""The server's payloads for tensors and the grid: tiles, coverage, metrics and values."""
 
 import itertools
 import math

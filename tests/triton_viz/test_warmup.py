@@ -1,4 +1,4 @@
-"""Warm-up: a client sees what Triton's compiler makes of a launch, for a GPU that need not be there."""
+"""Warm-up: a client receives the result of Triton's compiler, for a GPU that need not be present."""
 
 import hashlib
 from pathlib import Path
@@ -26,7 +26,7 @@ HALF = tl.constexpr(0.5)
 
 
 class Asm(Tracer):
-    """A tracer that looks at the kernel's ASM too."""
+    """A tracer that also receives the kernel's ASM."""
 
     NAME = "asm"
 

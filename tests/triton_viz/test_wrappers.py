@@ -1,4 +1,4 @@
-"""Autotuned and heuristics-wrapped kernels: which config a launch gets, and how its arguments are bound."""
+"""Kernels with autotuning and heuristics: the choice of a config, and the binding of arguments."""
 
 import logging
 from typing import Any

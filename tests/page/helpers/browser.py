@@ -15,7 +15,7 @@ from tests.programs import TIMEOUT
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
-# What a browser would do of its own accord: nothing here may depend on it, or wait for it.
+# Background activity of the browser, which tests must not depend on or wait for.
 ARGUMENTS = (
     "--disable-gpu",
     "--disable-quic",
@@ -28,19 +28,19 @@ ARGUMENTS = (
 
 @dataclasses.dataclass
 class Visit:
-    """A page in the browser, and all that went wrong in it."""
+    """A page in the browser, and the errors in it."""
 
     page: Page
     errors: list[str] = dataclasses.field(default_factory=list)
-    """What the console and uncaught exceptions said."""
+    """Messages of the console, and uncaught exceptions."""
     failed: list[str] = dataclasses.field(default_factory=list)
-    """Addresses that could not be fetched, or were answered with an error, and what it was."""
+    """Addresses of failed requests, with the errors."""
     outside: list[str] = dataclasses.field(default_factory=list)
     """Addresses that are not on this machine. They are blocked."""
 
     def take_failures(self, count: int) -> list[str]:
-        """The requests that failed as they should, and no others; the console told of each of them too."""
-        # The browser tells of both in its own time, maybe after the page shows what it makes of it.
+        """Check that exactly these requests failed, and remove their errors, also those in the console."""
+        # The browser reports both asynchronously, possibly after the page shows the error.
         for _ in range(int(TIMEOUT / 0.02)):
             if min(len(self.failed), len(self.errors)) >= count:
                 break
@@ -69,7 +69,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def chromium_or_skip() -> contextlib.AbstractContextManager[Browser]:
-    """The same for a test, which is skipped where there is none; on CI that fails instead."""
+    """`chromium` for a test, which is skipped if no browser is installed; on CI that is a failure."""
     if not find_chromium():
         reason = f"no browser: none of {', '.join(NAMES)} is installed, and $CHROMIUM is not set"
         if os.environ.get("CI"):
@@ -80,7 +80,7 @@ def chromium_or_skip() -> contextlib.AbstractContextManager[Browser]:
 
 @contextlib.contextmanager
 def visit(browser: Browser, **options: Any) -> Iterator[Visit]:
-    """An empty page that shares nothing with others. `options` are those of Playwright's new_page."""
+    """An empty page with its own context. `options` are those of Playwright's new_page."""
     page = browser.new_page(**options)
     page.set_default_timeout(TIMEOUT * 1000)
     try:
@@ -108,7 +108,7 @@ def _watch(page: Page) -> Visit:
             seen.failed.append(f"{answer.url}: {answer.status}")
 
     def failed(request: Request) -> None:
-        # A page that is left or loaded again gives up what it still waits for: that is no failure.
+        # Leaving or reloading a page aborts its pending requests, which is not a failure.
         if request.failure != "net::ERR_ABORTED":
             seen.failed.append(f"{request.url}: {request.failure}")
 

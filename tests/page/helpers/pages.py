@@ -1,4 +1,4 @@
-"""The page for tests: served from here, opened in a real browser, and looked at pixel by pixel."""
+"""Helpers for the page's tests: serving it, opening it in a real browser, and reading pixels."""
 
 import contextlib
 import threading
@@ -20,14 +20,14 @@ expect.set_options(timeout=TIMEOUT * 1000)
 
 @contextlib.contextmanager
 def served(visit: Visit | None = None, port: int = 0, tape: Path | None = None) -> Iterator[str]:
-    """The page's address, while it is served. A visit leaves it before the server ends."""
+    """Serves the page while inside; returns its address. Visits leave the page before the server ends."""
     server = interface.PageServer(port, tape_path=tape)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         yield server.address
         if visit is not None:
-            # What it still waits for would fail otherwise.
+            # Otherwise its pending requests would fail.
             visit.page.goto("about:blank")
     finally:
         server.stop()
@@ -44,7 +44,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def seen(browser: Any) -> Iterator[Visit]:
-    """An empty page. At the end nothing may have gone wrong in it, nor left this machine."""
+    """An empty page. At the end, fails if the page had errors or requests to other machines."""
     with visit(browser, viewport={"width": 1280, "height": 800}) as seen:
         yield seen
         assert seen.errors == []
@@ -60,8 +60,8 @@ def open_view(page: Page, address: str) -> None:
 
 
 def wait_until_at_rest(page: Page) -> None:
-    """Wait until the page has all that it asked for, and drew it."""
-    # For some frames: one in which what came is laid out, one in which panels answer to their new sizes.
+    """Wait until the page has received and drawn all answers."""
+    # For several frames: one for the layout of new content, one for panels that react to their new sizes.
     # (Not with wait_for_function: it takes a promise for true.)
     page.evaluate(
         """async (patience) => {
@@ -78,7 +78,7 @@ def wait_until_at_rest(page: Page) -> None:
 
 
 def wait_until_drawn(page: Page, mode: str = "") -> None:
-    """Wait until every tensor shows the op that the address names (in this mode, if one is given)."""
+    """Wait until every tensor shows the op in the address (in this mode, if one is given)."""
     wait_until_at_rest(page)
     page.wait_for_function(
         """(mode) => {
@@ -110,7 +110,7 @@ def marked_op(page: Page) -> list[str]:
 
 
 def choose_op(page: Page, number: int) -> None:
-    """Choose an op by its number, from 0, with the slider that goes through time."""
+    """Choose an op by its number, from 0, with the slider of ops."""
     page.locator("#time").fill(str(number))
     page.locator("#time").blur()
     expect(page.locator(f"#ops [data-op='{number}']")).to_have_attribute("aria-current", "true")
@@ -118,7 +118,8 @@ def choose_op(page: Page, number: int) -> None:
 
 
 def highlighted(page: Page, tensor: str, colour: str) -> tuple[float, float, float, float] | None:
-    """Where a canvas has this colour of style.css: left, top, right, bottom, as parts of its size."""
+    """The bounding box of this colour of style.css on a canvas: left, top, right, bottom, relative to its
+    size."""
     wait_until_drawn(page)
     return page.locator(f"canvas[data-tensor={tensor}]").evaluate(
         """(canvas, name) => {
@@ -164,12 +165,12 @@ def has_colour(page: Page, selector: str, colour: str) -> bool:
 
 
 def tile(rows: tuple[int, int], cols: tuple[int, int], height: int, width: int) -> object:
-    """Where such rows and columns of a matrix are, as parts of its size; up to the line between cells."""
+    """The box of rows and columns of a matrix, relative to its size; up to the line between cells."""
     return pytest.approx((cols[0] / width, rows[0] / height, cols[1] / width, rows[1] / height), abs=0.01)
 
 
 def colours(page: Page, selector: str) -> int:
-    """How many different colours a canvas shows."""
+    """The number of different colours on a canvas."""
     wait_until_at_rest(page)
     return page.locator(selector).evaluate(
         """(canvas) => {

@@ -111,7 +111,7 @@ def address(traces: Traces) -> Iterator[str]:
 
 @pytest.fixture
 def show(address: str, seen: Visit, traces: Traces) -> Any:
-    """Opens a launch by its name, and gives the page."""
+    """A function that opens a launch by its name, and returns the page."""
 
     def show(name: str, more: str = "") -> Page:
         open_view(seen.page, f"{address}#launch={traces[name].id}{more}")

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 import triton_viz
 
 CLIENTS: tuple[str, ...] = ()
-"""What watches the library's kernels."""
+"""The clients that watch the library's kernels."""
 
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 4e-2}
 
@@ -37,7 +37,7 @@ def agree(
 ) -> None:
     """Outputs and input gradients of an op that launches kernels are those of a reference that does not.
 
-    The reference computes in float32: an op in bfloat16 may round where it likes, but once.
+    The reference computes in float32: an op in bfloat16 may round once, at any point.
     """
     with watched():
         got = _outputs_and_gradients(op, inputs, lambda x: x)
@@ -52,13 +52,13 @@ def agree(
 def _outputs_and_gradients(
     op: Callable[..., Any], inputs: tuple[Any, ...], cast: Callable[[torch.Tensor], torch.Tensor]
 ) -> list[torch.Tensor]:
-    # Kernels write into their inputs: each side gets its own.
+    # Kernels may write to their inputs, so each side has its own copy.
     fresh = [_fresh(x, cast) if isinstance(x, torch.Tensor) else x for x in inputs]
     result = op(*fresh)
     outputs = [out for out in (result if isinstance(result, tuple) else (result,)) if out is not None]
     graph = [out for out in outputs if out.requires_grad]
     values = [out.detach().clone() for out in outputs]
-    # Not ones: several ops skip a kernel where the incoming gradient is one.
+    # Not ones: several ops skip a kernel if the incoming gradient is one.
     torch.autograd.backward(graph, [randn(*out.shape, seed=99).detach().to(out.dtype) for out in graph])
     leaves = [x for x in fresh if isinstance(x, torch.Tensor) and x.requires_grad]
     gradients = [x.grad for x in leaves]

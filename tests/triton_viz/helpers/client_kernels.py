@@ -1,4 +1,4 @@
-"""Kernels for testing clients: loops, atomics, and what has to be run again."""
+"""Kernels for testing clients: loops, atomics, and programs that have to run again."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""What the libdevice modules of the installed Triton declare: symbols, and their types."""
+"""The symbols and types that the libdevice modules of the installed Triton declare."""
 
 import ast
 import inspect
@@ -19,7 +19,7 @@ class Signature(NamedTuple):
 
 
 def declared(module: Any) -> list[Signature]:
-    """What a libdevice module of the installed Triton maps argument types to."""
+    """The symbols of a libdevice module of the installed Triton, by argument types."""
 
     def dtype(node: ast.expr) -> np.dtype:
         assert isinstance(node, ast.Call)

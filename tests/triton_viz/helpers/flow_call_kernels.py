@@ -1,6 +1,6 @@
 # type: ignore
 # ruff: noqa: C416, E731, F821, RET504 - odd Python is the point
-"""Kernels for testing calls, values and objects: each stores one number per program, at out[4 * program]."""
+"""Kernels for testing calls, values and objects. Each program stores one number, at out[4 * program]."""
 
 import contextlib
 
@@ -194,7 +194,7 @@ decorated = Nested.decorated
 
 
 def make_closure():
-    """A kernel that reads a variable around it, and how to change that."""
+    """A kernel with a closure variable, and a function that changes the variable."""
     number = 3
 
     def kernel(out):
@@ -209,7 +209,7 @@ def make_closure():
 
 
 def left_plain(out):
-    """What stays Python's: context managers, exceptions, lambdas, comprehensions, nested functions."""
+    """Python constructs that are not rewritten: context managers, exceptions, lambdas, comprehensions, ..."""
     pid = tl.program_id(0)
     x = pid * 0
     with contextlib.suppress(KeyError):

@@ -1,6 +1,6 @@
 # type: ignore
 # ruff: noqa: F841 - odd Python is the point
-"""Kernels for testing control flow: each stores one number per program, at out[4 * program]."""
+"""Kernels for testing control flow. Each program stores one number, at out[4 * program]."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""What kernels that hypothesis writes have in common: where a statement is, and how text becomes a kernel."""
+"""Helpers for generated kernels: the scope of a statement, and the conversion of text to a kernel."""
 
 import importlib.util
 import itertools
@@ -26,20 +26,20 @@ _names = itertools.count()
 
 
 class Scope(NamedTuple):
-    """Where a statement is."""
+    """The scope of a generated statement."""
 
     depth: int
-    """How deep others may be nested in it."""
+    """How many levels of statements may be nested in it."""
     in_loop: bool
 
 
 Statements = Callable[[Scope], st.SearchStrategy[list[str]]]
-"""One statement as lines, which may hold others."""
+"""One statement as lines, with nested statements."""
 
 
 @st.composite
 def bodies(draw: st.DrawFn, scope: Scope, statements: Statements) -> list[str]:
-    """Statements in a row."""
+    """A block of statements."""
     lines: list[str] = []
     for _ in range(draw(st.integers(1, 3))):
         lines += draw(statements(scope))
@@ -49,18 +49,18 @@ def bodies(draw: st.DrawFn, scope: Scope, statements: Statements) -> list[str]:
 def nested(
     scope: Scope, statements: Statements
 ) -> tuple[st.SearchStrategy[list[str]], st.SearchStrategy[list[str]]]:
-    """What a branch in a scope holds, and what a loop does."""
+    """The scopes inside of a branch and inside of a loop."""
     deeper = Scope(scope.depth - 1, scope.in_loop)
     return bodies(deeper, statements), bodies(deeper._replace(in_loop=True), statements)
 
 
 def indented(lines: list[str]) -> list[str]:
-    """The same, further to the right."""
+    """The lines, indented."""
     return ["    " + line for line in lines]
 
 
 def module_of(path: Path) -> ModuleType:
-    """A file as a module, which is not kept for others to import."""
+    """Load a file as a module that is not in sys.modules."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -70,7 +70,7 @@ def module_of(path: Path) -> ModuleType:
 
 
 def imported(text: str, folder: Path, name: str = "") -> ModuleType:
-    """A text as a module that has a file, which is where Triton reads kernels."""
+    """Load a text as a module with a file, from which Triton reads kernels."""
     path = folder / f"{name or f'kernel{next(_names)}'}.py"
     path.write_text(text)
     return module_of(path)

@@ -1,4 +1,4 @@
-"""A small builder with lanes, for testing control flow: Triton's interpreter's, with a lane axis in front."""
+"""A small builder for testing control flow: that of Triton's interpreter, with a leading lane axis."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from triton_viz.executor.lanes import Diverged, Lanes, RunOneByOne
 
 
 class LaneBuilder(interpreter.InterpreterBuilder):
-    """Ops on lanes, and memory that is a few arrays. Stores and atomics are the active lanes' only."""
+    """Ops on lanes, and a memory of a few arrays. Only active lanes execute stores and atomics."""
 
     def __init__(self, lanes: Lanes, programs: np.ndarray, arrays: list[np.ndarray]):
         super().__init__()
@@ -89,7 +89,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
         assert holds[keep].all(), message
 
     def _wanted(self, first: np.ndarray, mask: np.ndarray, *more: np.ndarray) -> list[np.ndarray]:
-        """What is wanted by active lanes, and the arrays, all in one shape with every lane."""
+        """The mask of active lanes, and the arrays, all broadcast to one shape with every lane."""
         every = np.ones((self.lanes.count, *(1,) * (first.ndim - 1)), bool)
         active = every if self.lanes.active is None else self.lanes.active.reshape(every.shape)
         keep, first, *rest = np.broadcast_arrays(mask & active, first, *more)
@@ -105,7 +105,7 @@ class LaneBuilder(interpreter.InterpreterBuilder):
 
 @contextlib.contextmanager
 def language(flow: Flow) -> Iterator[None]:
-    """Triton's language on this flow: what the executor patches."""
+    """Triton's language with this flow, patched like the executor does."""
     semantic = flow.semantic
 
     def with_semantic(member: Callable) -> Callable:
@@ -136,25 +136,25 @@ def _sum(input: tl.tensor, axis: int | None, combine_fn: Any, keep_dims: bool = 
 
 
 class Run:
-    """A kernel's runs: what its arrays held afterwards is in the arrays themselves."""
+    """Runs a kernel. Its results are in the arrays."""
 
     def __init__(self) -> None:
         self.diverged: list[str] = []
-        """Why lanes had to be run apart."""
+        """Why lanes had to run separately."""
         self.printed: list[tuple[str, list[int]]] = []
         self.returned: Any = None
         self.flow: Flow | None = None
 
 
 def run(fn: Any, programs: Any, *args: Any, watch: Callable[[Flow], Any] | None = None, **kwargs: Any) -> Run:
-    """Run programs all at once, as an executor would: undo and run apart what diverged."""
+    """Run all programs at once like the executor: undo diverged chunks, and run their groups."""
     result = Run()
     _run(fn, np.asarray(programs), args, kwargs, result, watch)
     return result
 
 
 def one_by_one(fn: Any, programs: Any, *args: Any, **kwargs: Any) -> Run:
-    """Run programs one after the other. Nothing can diverge: this is what `run` must equal."""
+    """Run programs one after the other, without divergence: the reference for `run`."""
     result = Run()
     for program in programs:
         _run(fn, np.array([program]), args, kwargs, result, None)
@@ -193,7 +193,7 @@ def _run(fn: Any, programs: np.ndarray, args: tuple, kwargs: dict, result: Run, 
 
 
 def as_tensor(arg: Any) -> Any:
-    """An argument as a kernel gets it."""
+    """An argument, converted for a kernel."""
     if isinstance(arg, np.ndarray):
         dtype = tl.pointer_type(
             tl.dtype({"int32": "int32", "float32": "fp32", "int64": "int64"}[arg.dtype.name])

@@ -1,6 +1,6 @@
 # type: ignore
 # ruff: noqa: B007, RET508 - odd Python is the point
-"""Kernels for testing loops: each stores one number per program, at out[4 * program]."""
+"""Kernels for testing loops. Each program stores one number, at out[4 * program]."""
 
 import triton.language as tl
 

@@ -15,7 +15,7 @@ nl: Any = language
 
 
 def kernel(body: Callable[..., Any]) -> Callable[..., Any]:
-    """Runs a function of tiles on arrays: loads each, and stores what it returns."""
+    """Runs a function of tiles on arrays: loads each array, and stores the result."""
 
     def run(*arrays: np.ndarray) -> np.ndarray:
         def program(*tensors: Any) -> Any:

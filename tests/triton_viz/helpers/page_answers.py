@@ -20,7 +20,7 @@ def api() -> Iterator[FlaskClient]:
 
 
 def marks(api: FlaskClient, tensor: str, columns: int, **fields: object) -> list[list[int]]:
-    """A tensor's marks, element by element, in rows."""
+    """A tensor's marks, one for each element, in rows."""
     (launch,) = triton_viz.launches[-1:]
     count = math.prod(next(t.shape for t in launch.tensors if t.name == tensor))
     query = "".join(f"&{name}={value}" for name, value in fields.items())

@@ -1,4 +1,4 @@
-"""Kernels whose traffic and arithmetic can be worked out by hand."""
+"""Kernels whose traffic and arithmetic can be computed by hand."""
 
 import triton
 import triton.language as tl
@@ -97,7 +97,7 @@ def same_row_again(x, out, BLOCK: tl.constexpr):
 
 @triton.jit
 def windows(x, out, BLOCK: tl.constexpr):
-    """Neighbouring iterations overlap by half a block, and programs by a whole one."""
+    """Neighbouring iterations overlap by half a block, and programs by a whole block."""
     first = tl.program_id(0) * BLOCK
     total = tl.zeros((BLOCK,), tl.float32)
     for step in range(3):

@@ -1,4 +1,4 @@
-"""Profiling one launch, and picking from its report."""
+"""Profiling one launch, and selecting parts of its report."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from triton_viz.clients.profiler.kernel_profile import Finding, KernelReport, Si
 def profiled(
     kernel: Any, grid: tuple[int, ...], *args: Any, profiler: Profiler | None = None, **constants: Any
 ):
-    """The report of one launch, in the kernel's own numbers."""
+    """The report of one launch."""
     profiler = profiler or Profiler()
     triton_viz.trace(profiler)(kernel)[grid](*args, **constants)
     return profiler.report().launches[-1]

@@ -47,7 +47,7 @@ def swizzled(x, rows, columns, GROUP: tl.constexpr):
 
 @triton.jit
 def grouped(x, rows, columns, GROUP: tl.constexpr):
-    """Programs in groups of rows, as a matmul orders them."""
+    """Programs in groups of rows, the order of a matmul."""
     pid = tl.program_id(0)
     per_group = GROUP * columns
     first = pid // per_group * GROUP
@@ -122,7 +122,7 @@ def at_sum(x, y, out, BLOCK: tl.constexpr):
 
 @triton.jit
 def at_scan(x, out, BLOCK: tl.constexpr):
-    """Keep what is not zero, one after the other."""
+    """Store the nonzero elements contiguously."""
     i = tl.arange(0, BLOCK)
     v = tl.load(x + i)
     keep = v != 0

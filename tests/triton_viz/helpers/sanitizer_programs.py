@@ -1,4 +1,4 @@
-"""Kernels that move pointers about: of one of two tensors, carried by loops, with indices from data."""
+"""Generated kernels with pointers to one of two tensors, loop-carried pointers, and indices from data."""
 
 from hypothesis import strategies as st
 
@@ -102,7 +102,7 @@ MASKS = ["lane < {number}", "lane < 2", "w < b", "(lane >= a) & (w != {number})"
 
 
 def filled(templates: list[str]) -> st.SearchStrategy[str]:
-    """A text, its blanks filled in."""
+    """A template with its placeholders filled in."""
 
     @st.composite
     def one(draw: st.DrawFn) -> str:
@@ -123,7 +123,7 @@ def filled(templates: list[str]) -> st.SearchStrategy[str]:
 
 @st.composite
 def bodies(draw: st.DrawFn, depth: int, in_loop: bool) -> list[str]:
-    """Statements in a row."""
+    """A block of statements."""
     lines: list[str] = []
     for _ in range(draw(st.integers(1, 4))):
         kinds = ["move", "move", "access", "access"] + ["if", "for", "for", "while"] * (depth > 0)

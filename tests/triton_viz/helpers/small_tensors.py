@@ -1,4 +1,4 @@
-"""Tensors that tests of the sanitizer give to kernels."""
+"""Tensors for kernels in tests of the sanitizer."""
 
 import math
 

@@ -1,5 +1,5 @@
 # type: ignore - Triton's language is not quite Python's
-"""Kernels whose every access is right or wrong, for the symbolic engine to tell."""
+"""Kernels for the symbolic engine, with valid accesses and violations."""
 
 import triton
 import triton.language as tl

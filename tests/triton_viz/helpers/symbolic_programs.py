@@ -1,7 +1,7 @@
-"""Generated kernels of index arithmetic, and what they really touch.
+"""Generated kernels of index arithmetic, and the elements that they actually access.
 
-A kernel's tensor is a window of a larger one, so that running it is safe wherever it reaches; the engine is
-told of the window only.
+A kernel's tensor is a window of a larger one, so that accesses out of bounds are safe. The engine receives
+the window only.
 """
 
 from typing import Any, NamedTuple
@@ -80,7 +80,7 @@ def blocks() -> st.SearchStrategy[str]:
 
 
 def masks() -> st.SearchStrategy[str]:
-    """Masks of blocks, mostly those that one would write."""
+    """Masks of blocks, mostly typical ones."""
     return st.one_of(
         st.builds("{} {} {}".format, blocks(), st.sampled_from(["<", ">="]), numbers(0)),
         st.builds("(({} < {}) & (lane < {}))".format, blocks(), numbers(0), st.sampled_from("123")),
@@ -104,7 +104,7 @@ def accesses(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def statements(draw: st.DrawFn, scope: Scope) -> list[str]:
-    """One statement, which may hold others."""
+    """One statement, with nested statements."""
     kinds = ["assign", "add", "access", "access", "block", "move"]
     if scope.depth:
         kinds += ["if", "if", "while", "for", "for", "return", "count"]
@@ -167,7 +167,7 @@ def kernels() -> st.SearchStrategy[str]:
 
 
 class Touched(NamedTuple):
-    """An element that a program touched."""
+    """An element that a program accessed."""
 
     line: int
     kind: str
@@ -175,11 +175,11 @@ class Touched(NamedTuple):
     iterations: tuple[tuple[int, int], ...]
     element: tuple[int, ...]
     offset: int
-    """From the tensor's first element, in bytes."""
+    """The distance from the tensor's first element, in bytes."""
 
 
 def touched(kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], name: str) -> set[Touched]:
-    """All elements of one tensor that a launch really touches."""
+    """All elements of one tensor that a launch actually accesses."""
     triton_viz.trace("tracer")(kernel)[grid](**arguments)
     launch = triton_viz.launches.pop()
     found = set()
@@ -198,7 +198,8 @@ def touched(kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], name:
 def analyzed(
     kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], **storages: tuple[int, int]
 ) -> Analysis:
-    """What the engine says. Storages are in bytes from the tensor's first element; without, they are real."""
+    """The analysis of the engine. `storages` are in bytes from the tensors' first elements; by default the
+    real ones."""
     fn = kernel.fn
     bound = bind(fn, (), arguments)
     infos = [TensorInfo.of(path, t) for name, arg in bound.items() for path, t in tensors_in(name, arg)]
@@ -216,7 +217,7 @@ def analyzed(
 
 
 def check(analysis: Analysis, real: set[Touched], name: str, low: int, high: int) -> None:
-    """Raise unless everything the analysis says of a tensor is true."""
+    """Check all statements of the analysis about a tensor against the actual accesses."""
     width = 4
     bad = {t for t in real if t.offset < low or t.offset + width > high}
     proved = {(a.call_path[-1].line, a.kind): True for a in analysis.accesses}
@@ -241,7 +242,7 @@ def check(analysis: Analysis, real: set[Touched], name: str, low: int, high: int
 
 
 def memory(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """A tensor that can be reached far beyond, and data."""
+    """A tensor with a large margin of accessible memory, and data."""
     whole = torch.zeros(2 * REACH, dtype=torch.int32)
     data = torch.randint(-3, 9, (PROGRAMS,), generator=torch.Generator().manual_seed(seed)).int()
     return whole[REACH:], data

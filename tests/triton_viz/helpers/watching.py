@@ -1,4 +1,4 @@
-"""What tests of clients share: clients that do nothing by themselves, and where in a kernel a line is."""
+"""Helpers for tests of clients: base classes of clients, and positions of lines in kernels."""
 
 import inspect
 import sys
@@ -18,7 +18,7 @@ from triton_viz.core.trace import TritonTrace
 
 
 class Watch(Client):
-    """Does nothing; the tests' clients say what they do about it."""
+    """A base class that does nothing, one program at a time."""
 
     NAME = "watch"
 
@@ -39,13 +39,13 @@ class Watch(Client):
 
 
 class Vectorized(Watch):
-    """The same, for all programs at once."""
+    """A base class that does nothing, for all programs at once."""
 
     vectorized: ClassVar[bool] = True
 
 
 class Everything(Watch):
-    """Writes down every callback."""
+    """Records every callback."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
@@ -94,13 +94,13 @@ def traced(client: Any, kernel: JITFunction) -> TritonTrace:
 def issues_in(
     kernel: Any, grid: tuple[int, ...], *args: Any, client: Any = "sanitizer", **kwargs: Any
 ) -> list[Issue]:
-    """What is found in a launch."""
+    """The issues that are found in a launch of a kernel."""
     traced(client, kernel)[grid](*args, **kwargs)
     return [record for record in triton_viz.launches[-1].records if isinstance(record, Issue)]
 
 
 def line_of(kernel: JITFunction, text: str) -> int:
-    """The first line of a kernel with this text in it."""
+    """The first line of a kernel that contains this text."""
     lines, first = inspect.getsourcelines(kernel.fn)
     return first + next(n for n, line in enumerate(lines) if text in line)
 
@@ -113,7 +113,7 @@ def launch_add(client: Any = "tracer", n: int = 8, programs: int = 2) -> torch.T
 
 
 def ops_of(launch: Launch) -> list[Record]:
-    """What each program did, program by program."""
+    """The ops of each program."""
     return [op for program in launch.programs() for op in launch.at(program)]
 
 
@@ -159,6 +159,6 @@ class Counter(Client):
 
 
 def functions_of(thread: threading.Thread) -> list[str]:
-    """The functions that a thread is in, the innermost last."""
+    """The functions on a thread's stack, the innermost last."""
     frame = sys._current_frames().get(thread.ident or 0)
     return [entry.name for entry in traceback.extract_stack(frame)] if frame is not None else []

@@ -1,9 +1,9 @@
-"""What the toy client leaves in a launch."""
+"""The records of the toy client."""
 
 from triton_viz.core.data import Record
 
 
 class StoreCount(Record, frozen=True, tag=True, kw_only=True):
-    """How many elements each line stored."""
+    """The number of elements that a store wrote."""
 
     elements: int
