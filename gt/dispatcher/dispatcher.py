@@ -158,7 +158,7 @@ class Dispatcher:
     def specs(
         self, client: str, tensors: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
     ) -> None:
-        """Receive the specs of a client's tensors, which `ask_specs` requested from its worker."""
+        """Receive the specs of a client's tensors, which `request_specs` requested from its worker."""
         session = self.sessions.get(client)
         if session is not None and session.switching:
             self._spread(session, tensors, lost)
@@ -178,7 +178,7 @@ class Dispatcher:
             link = self.workers[session.share.worker]
             if isinstance(link, MeshLink):
                 session.requested_specs = True
-                link.ask_specs(session.name)
+                link.request_specs(session.name)
 
     # --- clients connect and leave ---
 

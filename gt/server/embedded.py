@@ -56,7 +56,7 @@ class LocalWorker:
     def update_members(self, epoch: int, members: dict[str, Member]) -> None:
         """Nothing to do: it is the only worker."""
 
-    def ask_specs(self, client: str) -> None:
+    def request_specs(self, client: str) -> None:
         """Report the specs of a client's tensors."""
         self._dispatcher.specs(client, *self.worker.specs(client))
 

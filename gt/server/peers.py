@@ -114,7 +114,7 @@ class WorkerPeer(Peer):
         """Send it the current workers."""
         self.post(protocol.Mesh(epoch, members))
 
-    def ask_specs(self, client: str) -> None:
+    def request_specs(self, client: str) -> None:
         """Request the specs of a client's tensors."""
         self.post(protocol.GetSpecs(client))
 

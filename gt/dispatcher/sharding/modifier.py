@@ -19,7 +19,7 @@ from gt.dispatcher.sharding.plan_cache import PlanCache
 from gt.dispatcher.sharding.planning import Plan, infer, nbytes, plan, specs_of
 from gt.dispatcher.sharding.policy import SHARD_THRESHOLD, Cluster, Policy, ShardingPolicy
 from gt.dispatcher.sharding.relayout import placement_to_read, reads, relayout, shards_of
-from gt.dispatcher.sharding.tensor_account import Stream, TensorAccount
+from gt.dispatcher.sharding.tensor_placements import Stream, TensorPlacements
 from gt.dispatcher.sharding.uploads import upload_parts, zeros
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.ops import TABLE as OPS
@@ -46,7 +46,7 @@ MAX_REMADE_BYTES = 1 << 16
 """Up to this size, a tensor without inputs is computed again on another worker instead of sent."""
 
 
-class ShardingStreamModifier(TensorAccount):
+class ShardingStreamModifier(TensorPlacements):
     """Places one client's stream on several workers."""
 
     def __init__(
@@ -147,10 +147,10 @@ class ShardingStreamModifier(TensorAccount):
         """Take one of several results, wherever they are."""
         attrs = cmd.attrs or {}
         index: Any = attrs.get("index")
-        if handle.facts:
+        if handle.derived:
             if signal is not None:
                 self.signals[cmd.result] = signal
-            tensor = handle.facts[str(index)]
+            tensor = handle.derived[str(index)]
             shape = self.tensor_sharded[tensor].spec.shape if tensor in self.tensor_sharded else ()
             yield from self.process(Op(cmd.result, "reshape", (tensor,), {"shape": list(shape)}, cmd.site))
             return
@@ -158,16 +158,16 @@ class ShardingStreamModifier(TensorAccount):
             spec, placement = handle.results[index]
         elif handle.results is not None:  # the client knows the spec from the worker
             (spec,) = results_of(cmd.op, (), attrs)
-            placement = Placement(Replicated(), handle.home.workers)
+            placement = Placement(Replicated(), handle.placement.workers)
         else:
             raise ValueError("item: the input is a single tensor")
-        workers = handle.home.workers
+        workers = handle.placement.workers
         yield Placed(workers, (cmd,) * len(workers))
         yield from self._made(cmd.result, spec, placement, signal)
 
     def _specs(self, cmd: Op, handle: TensorHandle, signal: Signal | None) -> Stream:
         """Read the specs of a value's tensors, on a worker that has all of it."""
-        worker, number = handle.home.workers[0], cmd.inputs[0]
+        worker, number = handle.placement.workers[0], cmd.inputs[0]
         if handle.results is None:
             number = yield from self._bring(handle, Placement(Replicated(), (worker,)))
         yield Placed((worker,), (Op(cmd.result, cmd.op, (number,), None, cmd.site),))
@@ -321,16 +321,16 @@ class ShardingStreamModifier(TensorAccount):
 
     def _change_home(self, tensor: int, handle: TensorHandle, wanted: Placement) -> Stream:
         """Change a tensor's own placement."""
-        if handle.home == wanted:
+        if handle.placement == wanted:
             return
-        before = handle.versions[handle.home]
+        before = handle.versions[handle.placement]
         number = yield from self._bring(handle, wanted)
         if number == before:  # it has that layout already, on more workers
             return
         self._unload(handle)
-        del handle.versions[handle.home]
-        yield Placed(handle.home.workers, (before,) * len(handle.home.workers))
-        handle.home, handle.key = wanted, -1
+        del handle.versions[handle.placement]
+        yield Placed(handle.placement.workers, (before,) * len(handle.placement.workers))
+        handle.placement, handle.key = wanted, -1
 
     # --- other layouts ---
 
@@ -387,7 +387,7 @@ class ShardingStreamModifier(TensorAccount):
         for placement, number in handle.versions.items():
             yield Placed(placement.workers, (number,) * len(placement.workers))
         self._unload(handle)
-        for fact in handle.facts.values():
+        for fact in handle.derived.values():
             if fact in self.tensor_sharded or fact in self.lost:
                 yield from self._free(fact)
 

@@ -62,7 +62,7 @@ class ThreadWorker:
         """Tell it who the workers are from now on."""
         self._news.put((epoch, members))
 
-    def ask_specs(self, client: str) -> None:
+    def request_specs(self, client: str) -> None:
         """Ask what it has of a client."""
         self._queue.put(lambda: self._server.tell(lambda d: d.specs(client, *self.worker.specs(client))))
 
