@@ -63,5 +63,5 @@ class MeshLink(WorkerLink, Protocol):
         ...
 
     def request_specs(self, client: str) -> None:
-        """Request the specs of a client's tensors; `Dispatcher.specs` is called with them."""
+        """Request the specs of a client's tensors; `Dispatcher.receive_specs` is called with them."""
         ...

@@ -58,7 +58,7 @@ class LocalWorker:
 
     def request_specs(self, client: str) -> None:
         """Report the specs of a client's tensors."""
-        self._dispatcher.specs(client, *self.worker.specs(client))
+        self._dispatcher.receive_specs(client, *self.worker.specs(client))
 
 
 class LocalServer:

@@ -273,7 +273,7 @@ class Server:
                     replies.append(_Reply(one, frame))
                 self.dispatcher.done(sequence, seconds, failed, replies, marks, injected)
             case protocol.Specs(client, tensors, failures):
-                self.dispatcher.specs(client, tensors, failures)
+                self.dispatcher.receive_specs(client, tensors, failures)
             case protocol.WorkerStats(number, stats):
                 for request in self._stats:
                     request.answer(peer.name, number, stats)

@@ -7,7 +7,7 @@ from gt import logs
 from gt.stream.instruction_table import INSTRUCTION_TABLE, WITH_DATA, Words
 from gt.stream.instructions import Injected, LocalInstruction, Op
 from gt.stream.repeats import COMPOUND, flat
-from gt.stream.tape_entries import Described, LayoutEvent, RepeatedLayoutEvents
+from gt.stream.tape_entries import LayoutEvent, RepeatedLayoutEvents, UploadEntry
 
 MAX_INJECTED = 10_000
 """How many injected instructions of a chunk are described; of further ones, only the number is logged."""
@@ -17,11 +17,11 @@ MAX_TEXT = 1000
 
 COMPOUND.add(RepeatedLayoutEvents)
 
-Shown = LocalInstruction | Described | LayoutEvent | Injected
+Shown = LocalInstruction | UploadEntry | LayoutEvent | Injected
 """An entry of the tape."""
 
 
-def without_data(instructions: Sequence[LocalInstruction]) -> "Sequence[LocalInstruction | Described]":
+def without_data(instructions: Sequence[LocalInstruction]) -> "Sequence[LocalInstruction | UploadEntry]":
     """The instructions, with entries that hold no data in place of uploads."""
     if WITH_DATA.isdisjoint(map(type, instructions)):
         return instructions

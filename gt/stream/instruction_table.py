@@ -38,7 +38,7 @@ from gt.stream.instructions import (
 )
 from gt.stream.layouts import Sharded
 from gt.stream.repeats import Repeat
-from gt.stream.tape_entries import Described, LayoutEvent
+from gt.stream.tape_entries import LayoutEvent, UploadEntry
 
 CLIENT = "client"
 DISPATCHER = "dispatcher"
@@ -157,7 +157,7 @@ def _describe_signal(one: Signal, prefix: str) -> Words:
     return "Signal", f"tensor_id={prefix}{one.tensor}", f"signal={one.name} {where}"
 
 
-def _describe_upload(one: Described, prefix: str) -> Words:
+def _describe_upload(one: UploadEntry, prefix: str) -> Words:
     return "CreateTensor", f"tensor_id={prefix}{one.result}", f"shape={field(one.shape)} dtype={one.dtype}"
 
 
@@ -201,13 +201,13 @@ def _refuse_part(one: CreateTensor | GetData) -> str | None:
     return None if one.part is None else "with a part of a tensor, which only the dispatcher may do"
 
 
-def _upload_without_data(one: Upload) -> Described:
-    return Described(one.result, one.array.shape, one.array.dtype.name, one.array.nbytes)
+def _upload_without_data(one: Upload) -> UploadEntry:
+    return UploadEntry(one.result, one.array.shape, one.array.dtype.name, one.array.nbytes)
 
 
-def _create_without_data(one: CreateTensor) -> Described:
+def _create_without_data(one: CreateTensor) -> UploadEntry:
     shape = one.array.shape if one.part is None else one.part.shape
-    return Described(one.result, shape, one.array.dtype, one.array.nbytes)
+    return UploadEntry(one.result, shape, one.array.dtype, one.array.nbytes)
 
 
 _BOTH = frozenset({CLIENT, DISPATCHER})
@@ -294,7 +294,7 @@ for _row in (
     Row(Define, _NOT_ISSUED, _named),
     Row(Replay, _NOT_ISSUED, _named),
     # On the tape only:
-    Row(Described, _NOT_ISSUED, _describe_upload, makes=_result, size=attrgetter("nbytes")),
+    Row(UploadEntry, _NOT_ISSUED, _describe_upload, makes=_result, size=attrgetter("nbytes")),
     Row(LayoutEvent, _NOT_ISSUED, _describe_layout, makes=_result, size=_not_sent),
     Row(Injected, _NOT_ISSUED, lambda i, p: (i.command, i.subject, i.details), size=_not_sent),
 ):

@@ -310,7 +310,7 @@ def test_a_tensor_that_moves_to_several_workers_is_no_load_of_its_first_one_any_
 def test_a_tensor_whose_worker_is_lost_is_no_load_of_the_worker_that_has_a_copy():
     stream = modifier(("a", "b"))
     run(stream, upload(0, 4))
-    list(stream._bring(stream.tensor_sharded[0], Placement(Replicated(), ("b",))))
+    list(stream._in_placement(stream.tensor_sharded[0], Placement(Replicated(), ("b",))))
     list(stream.remove_worker("a", "it is gone"))
     assert stream.tensor_sharded[0].placement == Placement(Replicated(), ("b",))
     run(stream, 0)

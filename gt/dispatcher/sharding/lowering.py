@@ -23,7 +23,7 @@ WIDE = ("float32", "float64")
 
 
 class Program:
-    """Instructions in place of one."""
+    """The instructions that replace one instruction."""
 
     def __init__(self, cmd: Op) -> None:
         self.cmd = cmd
@@ -54,7 +54,7 @@ class Program:
 
 
 def lower(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
-    """The instructions that compute the same in parts; None if the op itself is computed."""
+    """The instructions that replace an op whose inputs are in parts; None if the op itself is computed."""
     row, dtype = TABLE.get(cmd.op), inputs[0].spec.dtype
     if row is None:
         return None

@@ -42,12 +42,12 @@ from gt.stream.layouts import Partial, Placement, Replicated, Sharded, bytes_mov
 from gt.stream.tensor_ids import dispatcher_id
 from gt.transport.protocol import Fetched
 
-MAX_REMADE_BYTES = 1 << 16
-"""Up to this size, a tensor without inputs is computed again on another worker instead of sent."""
+MAX_RECOMPUTED_BYTES = 1 << 16
+"""Up to this size, the result of an op without inputs is computed again on another worker instead of sent."""
 
 
 class ShardingStreamModifier(TensorPlacements):
-    """Places one client's stream on several workers."""
+    """Places one client's instructions on several workers."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class ShardingStreamModifier(TensorPlacements):
             self._log_gather(cmd.op)
         inputs = []
         for handle, wanted in zip(handles, chosen.wanted, strict=True):
-            inputs.append((yield from self._bring(handle, wanted)))
+            inputs.append((yield from self._in_placement(handle, wanted)))
         yield from self._run(cmd, chosen, inputs)
         if cmd.op not in OPS and is_several(cmd.op, cmd.attrs or {}):
             made = tuple(zip(chosen.specs, chosen.results, strict=True))
@@ -139,12 +139,12 @@ class ShardingStreamModifier(TensorPlacements):
 
     def _made(self, result: int, spec: Spec, placement: Placement, signal: Signal | None) -> Stream:
         """Track an op's result, and give it the layout of a signal."""
-        handle = self._keep(result, spec, placement)
+        handle = self._track(result, spec, placement)
         if signal is not None:
             yield from self._change_home(result, handle, self._resolve(signal, spec))
 
     def _item(self, cmd: Op, handle: TensorHandle, signal: Signal | None) -> Stream:
-        """Take one of several results, wherever they are."""
+        """Take one of several results, on the workers that have them."""
         attrs = cmd.attrs or {}
         index: Any = attrs.get("index")
         if handle.derived:
@@ -169,7 +169,7 @@ class ShardingStreamModifier(TensorPlacements):
         """Read the specs of a value's tensors, on a worker that has all of it."""
         worker, number = handle.placement.workers[0], cmd.inputs[0]
         if handle.results is None:
-            number = yield from self._bring(handle, Placement(Replicated(), (worker,)))
+            number = yield from self._in_placement(handle, Placement(Replicated(), (worker,)))
         yield Placed((worker,), (Op(cmd.result, cmd.op, (number,), None, cmd.site),))
         self.tensor_sharded[cmd.result] = TensorHandle.of_results(cmd.result, (worker,))
 
@@ -246,13 +246,13 @@ class ShardingStreamModifier(TensorPlacements):
         (spec,) = outs
         placement = self._resolve(signal, spec) if signal else self._place(spec)
         yield from self._make(cmd, spec, placement, cmd.result)
-        handle = self._keep(cmd.result, spec, placement)
-        if cmd.op == "full" or (placement.whole and nbytes(spec) <= MAX_REMADE_BYTES):
+        handle = self._track(cmd.result, spec, placement)
+        if cmd.op == "full" or (placement.whole and nbytes(spec) <= MAX_RECOMPUTED_BYTES):
             handle.origin = cmd
 
     def _make(self, cmd: Op, spec: Spec, placement: Placement, result: int) -> Stream:
-        """Create a tensor without inputs. An element depends on its index only, so each part is
-        independent."""
+        """Create a tensor without inputs: each worker makes its own part, since an element depends on its
+        index only."""
         layout, workers = placement.layout, placement.workers
         if isinstance(layout, Sharded):
             rule = OPS[cmd.op].sharding
@@ -275,7 +275,7 @@ class ShardingStreamModifier(TensorPlacements):
         signal = self._signal(cmd.result)
         placement = self._resolve(signal, spec) if signal else self._place(spec)
         yield upload_parts(cmd, spec, placement)
-        self._keep(cmd.result, spec, placement)
+        self._track(cmd.result, spec, placement)
 
     def _place(self, spec: Spec) -> Placement:
         cluster = Cluster(self.workers, self.memory, self.loads, self.home, self.capacity)
@@ -290,7 +290,7 @@ class ShardingStreamModifier(TensorPlacements):
         self.lost.update(dict.fromkeys(cmd.tensors, cmd.error))
         return iter(())
 
-    def _pass_on(self, cmd: LocalInstruction) -> Stream:
+    def _unchanged(self, cmd: LocalInstruction) -> Stream:
         yield cmd
 
     # --- signals ---
@@ -324,7 +324,7 @@ class ShardingStreamModifier(TensorPlacements):
         if handle.placement == wanted:
             return
         before = handle.versions[handle.placement]
-        number = yield from self._bring(handle, wanted)
+        number = yield from self._in_placement(handle, wanted)
         if number == before:  # it has that layout already, on more workers
             return
         self._unload(handle)
@@ -334,8 +334,8 @@ class ShardingStreamModifier(TensorPlacements):
 
     # --- other layouts ---
 
-    def _bring(self, handle: TensorHandle, wanted: Placement) -> Generator[Any, None, int]:
-        """Yield the instructions that give a tensor this placement; returns the id of that version."""
+    def _in_placement(self, handle: TensorHandle, wanted: Placement) -> Generator[Any, None, int]:
+        """Yield the instructions that copy a tensor to this placement; returns the id of the copy."""
         number = handle.find(wanted)
         if number is not None:
             return number
@@ -358,7 +358,7 @@ class ShardingStreamModifier(TensorPlacements):
     def _as_terms(self, handle: TensorHandle, wanted: Placement, number: int) -> Stream:
         """Make a partial tensor: the first worker's term is all of it, and the others' are zeros."""
         first, *others = wanted.workers
-        own = yield from self._bring(handle, Placement(Replicated(), (first,)))
+        own = yield from self._in_placement(handle, Placement(Replicated(), (first,)))
         same = Op(number, "reshape", (own,), {"shape": list(handle.spec.shape)}, 0)
         yield Placed(wanted.workers, (same, *[zeros(number, handle.spec)] * len(others)))
 
@@ -377,7 +377,7 @@ class ShardingStreamModifier(TensorPlacements):
         parts = next((have for have in handle.versions if isinstance(have.layout, Sharded)), None)
         if parts is None:
             parts = placement_to_read(handle)
-            yield from self._bring(handle, parts)
+            yield from self._in_placement(handle, parts)
         yield reads(cmd.request, handle.versions[parts], shape, parts)
 
     def _free(self, tensor: int) -> Stream:
@@ -406,6 +406,6 @@ _HANDLERS: dict[type, Callable[[ShardingStreamModifier, Any], Stream]] = {
     Upload: ShardingStreamModifier._upload,
     Signal: ShardingStreamModifier._keep_signal,
     Lost: ShardingStreamModifier._lose,
-    Site: ShardingStreamModifier._pass_on,
+    Site: ShardingStreamModifier._unchanged,
 }
 """The types of instructions that are not simply sent to all workers. Sites are sent by the session."""

@@ -53,7 +53,7 @@ def nbytes(spec: Spec) -> int:
 
 
 def cost(handle: TensorHandle, wanted: Placement) -> int:
-    """The least number of bytes that move to give a tensor a placement."""
+    """The least number of bytes to send so that a tensor has a placement."""
     if handle.find(wanted) is not None or handle.origin is not None:
         return 0
     shape, dtype = tuple(handle.spec.shape), handle.spec.dtype
@@ -194,7 +194,7 @@ def _whole(inputs: int, outs: int, mesh: tuple[str, ...]) -> _Choice:
 def _cuts(
     split: Split, outs: int, inputs: Sequence[TensorHandle], mesh: tuple[str, ...], sizes: Sizes
 ) -> Iterator[_Choice]:
-    """The ways to apply a split on a mesh: one for each set of sizes that inputs have, and the default."""
+    """The choices for a split on a mesh: one for each set of sizes that inputs have, and for the default."""
     whole, term = Placement(Replicated(), mesh), Placement(Partial("sum"), mesh)
     if split.linear:
         wanted = tuple(term if want == "sum" else whole for want in split.inputs)

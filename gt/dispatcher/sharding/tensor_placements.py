@@ -90,7 +90,7 @@ class TensorPlacements:
             self._layout_events, self._placement_log = earlier, None
 
     def forget(self) -> None:
-        """Drop all tensors, because the client has left."""
+        """Drop all tensors. Called when the client has left."""
         for handle in self.tensor_sharded.values():
             self._unload(handle)
         self.tensor_sharded.clear()
@@ -111,7 +111,7 @@ class TensorPlacements:
         else:
             self.tensor_sharded[tensor] = TensorHandle.of_results(tensor, (worker,))
 
-    def _keep(self, tensor: int, spec: Spec, placement: Placement) -> TensorHandle:
+    def _track(self, tensor: int, spec: Spec, placement: Placement) -> TensorHandle:
         handle = self.tensor_sharded[tensor] = TensorHandle("", spec, placement, tensor)
         self._layout_events.append((tensor, handle))
         if isinstance(placement.layout, Sharded):

@@ -64,7 +64,9 @@ class ThreadWorker:
 
     def request_specs(self, client: str) -> None:
         """Ask what it has of a client."""
-        self._queue.put(lambda: self._server.tell(lambda d: d.specs(client, *self.worker.specs(client))))
+        self._queue.put(
+            lambda: self._server.tell(lambda d: d.receive_specs(client, *self.worker.specs(client)))
+        )
 
     def stop(self) -> None:
         """End it, without a word to anybody."""
