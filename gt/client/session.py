@@ -51,9 +51,9 @@ def init(
     """Start a server of this program's own, and use it from now on.
 
     Without `workers`, it runs in this process; with `workers=N`, N worker processes are started, which end
-    with the program. Over several, tensors of at least `shard_threshold` elements (2048) are split, unless
-    `enable_sharding=False`. `modifiers` change the stream at a layer: `{"client": [Class], "worker":
-    ["package.module:Class"]}`.
+    with the program. Over several workers, tensors of at least `shard_threshold` elements (2048) are
+    split, unless `enable_sharding=False`. `modifiers` change the stream at a layer: `{"client": [Class],
+    "worker": ["package.module:Class"]}`.
     """
     chosen = streams.check(modifiers)
     at_client = streams.Installed(chosen.get("client", ()))

@@ -1,4 +1,4 @@
-"""The embedded server: a dispatcher and one worker inside the user's own program.
+"""The embedded server: a dispatcher and one worker inside the user's program.
 
 It uses the same classes as other servers, with calls instead of sockets: nothing is encoded.
 """
@@ -84,7 +84,7 @@ class LocalConnection:
         self.server = server
         self._replies = Replies()
         self.sent = 0
-        self.under_way = 0
+        self.unacknowledged = 0
         self.name = server.dispatcher.connect(self)
         logs.debug("client", f"connected as {self.name} to a server in this program")
 
@@ -149,7 +149,7 @@ class LocalConnection:
             self.server.worker.sends_repeats[self.name] = detector
 
     def before_close(self) -> None:
-        """Note that no reads follow."""
+        """Record that no reads follow, so that no engine is loaded only to end."""
         self.server.link.closing = True
 
     def close(self) -> None:

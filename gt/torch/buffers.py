@@ -232,7 +232,7 @@ def emit(op: str, inputs: "tuple[Handle, ...]", attrs: dict[str, Any] | None) ->
     number = client.next_id()
     client.emit(Op(number, op, tuple([x.id for x in inputs]), attrs or None, site(client)))
     if number >= client.next_flush:
-        client.next_flush = number + client.pass_on()
+        client.next_flush = number + client.flush_ready()
     return Handle(client, number)
 
 

@@ -100,7 +100,7 @@ def kernel(name: str) -> Callable[..., Any]:
         number = client.next_id()
         client.emit(Op(number, plan.op, tuple(ids), attrs, site(client)))
         if number >= client.next_flush:
-            client.next_flush = number + client.pass_on()
+            client.next_flush = number + client.flush_ready()
         results = plan.results
         made = Handle(client, number)
         if results is None:
@@ -166,7 +166,7 @@ class Operation:
         number = client.next_id()
         client.emit(Op(number, op, tuple([one.id for one in values]), attrs, site(client)))
         if number >= client.next_flush:
-            client.next_flush = number + client.pass_on()
+            client.next_flush = number + client.flush_ready()
         return Handle(client, number)
 
     def _issue_once(self, given: dict[str, Any]) -> Any:

@@ -141,7 +141,7 @@ class Recording:
             freed = [ids[n] for n in piece.freed]
             client.repeat(Repeat(template, inputs, ids[first : first + count], piece.kept, freed, here))
         if ids and ids[-1] >= client.next_flush:
-            client.next_flush = ids[-1] + client.pass_on()
+            client.next_flush = ids[-1] + client.flush_ready()
         made = {n: Handle(client, ids[n]) for n in self._last}
         for place, storage in self._written:
             buffer, ref = buffers[place], storage.value

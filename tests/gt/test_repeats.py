@@ -417,7 +417,7 @@ def test_a_client_that_waits_for_room_sends_whole_steps():
         )
         client.emit(number)
         if number >= client.next_flush:
-            client.next_flush = number + client.pass_on()
+            client.next_flush = number + client.flush_ready()
     broken = [batch for batch in sent if any(isinstance(one, Op) for one in batch)]
     assert len(sent) > 20
     assert len(broken) < len(sent) / 4, "only while it learns, or if this machine itself pauses"

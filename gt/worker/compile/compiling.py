@@ -174,13 +174,13 @@ class Compiler:
         """Wait until all requested graphs are compiled, up to a limit; returns whether they are."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if not self._under_way:
+            if not self._remaining:
                 return True
             time.sleep(0.05)
         return False
 
     @property
-    def _under_way(self) -> int:
+    def _remaining(self) -> int:
         """How many graphs the helper is still to compile."""
         ended = self._runners.keys() | self._failed.keys() | self._reports.keys()
         return sum(key not in ended and not path.exists() for key, path in self._requested.items())
@@ -202,7 +202,7 @@ class Compiler:
         """Counts of compiled, cached and failed graphs."""
         return {
             "compiled": len(self._runners),
-            "compiling": self._under_way,
+            "compiling": self._remaining,
             "compile_seconds": round(self._seconds, 3),
             "from_cache": self._loaded_from_cache,
             "failed_compilations": dict(self._failed),

@@ -220,7 +220,7 @@ class ThreadConnection(LocalConnection):
         """Workers check for messages again: each may get a part of what is sent."""
 
     def before_close(self) -> None:
-        """Note that no reads follow."""
+        """Record that no reads follow."""
 
     def close(self) -> None:
         """Leave, and end the workers; with a log, once they have carried out what is queued."""
