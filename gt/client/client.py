@@ -70,7 +70,7 @@ class Client:
     """
 
     def __init__(
-        self, connection: Connection, modifiers: Sequence[streams.Given] | streams.Installed = ()
+        self, connection: Connection, modifiers: Sequence[streams.ModifierLike] | streams.Installed = ()
     ) -> None:
         self.connection = connection
         self.modifiers = streams.Installed(modifiers).for_client("client", client_id)

@@ -10,7 +10,7 @@ from gt.client.client import Client
 from gt.errors import ConnectionLost
 from gt.ops.engines import ENGINES
 from gt.stream import modifiers as streams
-from gt.stream.modifiers import Given, Modifiers
+from gt.stream.modifiers import ModifierLike, Modifiers
 
 _lock = threading.RLock()
 _current: Client | None = None
@@ -29,7 +29,7 @@ def current() -> Client:
     return client
 
 
-def connect(address: str, timeout: float = 5.0, modifiers: Sequence[Given] = ()) -> Client:
+def connect(address: str, timeout: float = 5.0, modifiers: Sequence[ModifierLike] = ()) -> Client:
     """Use the server at this address ('host:port') from now on.
 
     Tensors created before belong to the previous server and cannot be used any more. `modifiers` change the

@@ -42,7 +42,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        modifiers: Sequence[streams.Given] | streams.Installed = (),
+        modifiers: Sequence[streams.ModifierLike] | streams.Installed = (),
         enable_sharding: bool = True,
         shard_threshold: int = SHARD_THRESHOLD,
         policy: Policy | None = None,

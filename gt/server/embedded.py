@@ -15,7 +15,7 @@ from gt.errors import ProtocolError
 from gt.interrupts import deferred
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instructions import LocalInstruction, Part, Upload
-from gt.stream.modifiers import Given
+from gt.stream.modifiers import ModifierLike
 from gt.transport.assembly import Replies
 from gt.transport.protocol import Fetched, Layouts, Member, TapeLines
 from gt.worker import Worker
@@ -67,8 +67,8 @@ class LocalServer:
     def __init__(
         self,
         engine: str = "pytorch",
-        dispatcher_modifiers: Sequence[Given] = (),
-        worker_modifiers: Sequence[Given] = (),
+        dispatcher_modifiers: Sequence[ModifierLike] = (),
+        worker_modifiers: Sequence[ModifierLike] = (),
     ) -> None:
         self.worker = Worker("auto_worker", engine, modifiers=worker_modifiers, embedded=True)
         self.dispatcher = Dispatcher(dispatcher_modifiers)

@@ -17,7 +17,7 @@ from gt.dispatcher.sharding.policy import SHARD_THRESHOLD, Policy
 from gt.errors import ConnectionLost, ProtocolError
 from gt.server.leaving_peers import LeavingPeers
 from gt.server.peers import ClientPeer, WorkerPeer
-from gt.stream.modifiers import Given, Installed
+from gt.stream.modifiers import Installed, ModifierLike
 from gt.transport import protocol, shared_memory
 from gt.transport.connection import configure, endpoint, readable
 
@@ -39,7 +39,7 @@ class Server:
         self,
         address: str,
         expected_workers: int = 0,
-        modifiers: Sequence[Given] | Installed = (),
+        modifiers: Sequence[ModifierLike] | Installed = (),
         report: Callable[[str], None] = logs.verbose,
         owned: bool = False,
         enable_sharding: bool = True,

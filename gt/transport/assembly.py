@@ -28,7 +28,7 @@ class Assembly:
             whole = self._arrays.get(request)
             if whole is None:
                 whole = self._arrays[request] = np.empty(part.whole, array.dtype)
-            whole[part.place] = array
+            whole[part.slices] = array
         if missing:
             return None
         del self._missing[request]

@@ -232,7 +232,7 @@ class WorkerProcess:
         try:
             array = arrays.unpack(instruction.array, buffers, self._memory, client)
             if instruction.part is not None:
-                array = np.array(array[instruction.part.place])  # a copy: others use the rest
+                array = np.array(array[instruction.part.slices])  # a copy: others use the rest
             return Upload(instruction.result, array)
         except Exception as error:  # noqa: BLE001 - untrusted: an invalid message fails this tensor
             return Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")

@@ -59,7 +59,7 @@ class Worker:
         name: str = "worker_0",
         engine: str = "pytorch",
         backend: str | None = None,
-        modifiers: Sequence[streams.Given] | streams.Installed = (),
+        modifiers: Sequence[streams.ModifierLike] | streams.Installed = (),
         memory_limit: int = 0,
         embedded: bool = False,
     ) -> None:

@@ -97,7 +97,7 @@ class PlacedRepeat:
         numbers += repeat.results
         first = dispatcher_block()
         numbers += range(first, first + self.count)
-        runs = repeat.runs if repeat.runs and not repeat.template.places else runs_of(repeat.results)
+        runs = repeat.runs if repeat.runs and not repeat.template.result_indices else runs_of(repeat.results)
         pool = Pool(numbers, self.results, runs, self.fresh, changed)
         out: list[Any] = []
         for item in self.items:

@@ -235,12 +235,12 @@ def _sizes(
             layout = have.layout
             if isinstance(layout, Sharded) and layout.axis == axis and have.workers == mesh:
                 found[layout.sizes] = None
-    default = sizes(split.length // split.granule, mesh)
-    found[tuple(n * split.granule for n in default)] = None
+    default = sizes(split.length // split.granularity, mesh)
+    found[tuple(n * split.granularity for n in default)] = None
     return [
         parts
         for parts in found
-        if not any(n % split.granule for n in parts) and not (split.nonempty and 0 in parts)
+        if not any(n % split.granularity for n in parts) and not (split.nonempty and 0 in parts)
     ]
 
 

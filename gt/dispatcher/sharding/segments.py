@@ -80,7 +80,7 @@ class Segment:
         )
 
     def _result_indices(self, results: Sequence[int], first: int, fresh: int) -> tuple[int, ...]:
-        """`Template.places` of its results; empty if they are spread over too many ids."""
+        """`Template.result_indices` of its results; empty if they are spread over too many ids."""
         start, stop = self._own
         more = stop - start - fresh - self._more[0]
         indices = [index - first - start if index < fresh else index + more for index in results]
@@ -90,7 +90,7 @@ class Segment:
         """The segment for another occurrence, as a repeat."""
         numbers = pool.numbers
         runs: list[int] = []
-        if self._template.places:
+        if self._template.result_indices:
             start, stop = self._own
             if stop:
                 runs = cut_runs(pool.runs, start, stop)

@@ -21,7 +21,7 @@ from gt.errors import ConnectionLost, WorkerError
 from gt.server.embedded import LocalConnection
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instructions import LocalInstruction
-from gt.stream.modifiers import Given
+from gt.stream.modifiers import ModifierLike
 from gt.transport.peers import Peers
 from gt.transport.protocol import Fetched, Layouts, Member, TapeLines
 from gt.worker import Worker
@@ -122,7 +122,7 @@ class ThreadServer:
         self,
         workers: int = 2,
         engine: str = "pytorch",
-        modifiers: Sequence[Given] = (),
+        modifiers: Sequence[ModifierLike] = (),
         enable_sharding: bool = True,
         shard_threshold: int = SHARD_THRESHOLD,
         policy: Policy | None = None,
