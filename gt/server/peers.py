@@ -112,7 +112,7 @@ class WorkerPeer(Peer):
 
     def update_members(self, epoch: int, members: dict[str, protocol.Member]) -> None:
         """Send it the current workers."""
-        self.post(protocol.Mesh(epoch, members))
+        self.post(protocol.Members(epoch, members))
 
     def request_specs(self, client: str) -> None:
         """Request the specs of a client's tensors."""

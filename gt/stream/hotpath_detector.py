@@ -76,7 +76,7 @@ class HotPathDetector:
         """Ops after the end of the history, found to be new by the n-gram filter; not converted to tokens."""
         # Used while one is predicted:
         self._current: Prediction | None = None
-        self._ops_to_skip = 0
+        self._to_skip = 0
         """The number of ops to skip before the next prediction."""
         self._total = self._hot = 0
         self._inside = -1
@@ -178,13 +178,8 @@ class HotPathDetector:
             return 0
         if not IN_SEQUENCE.issuperset(map(type, rest)):
             rest = [*itertools.takewhile(lambda one: type(one) in IN_SEQUENCE, rest)]
-        # After skipped ops even one op is skipped: to add it to the history, all of these must be added
-        # first.
-        if (
-            len(rest) < (1 if self._skipped else MIN_BULK_INSTRUCTIONS)
-            or self._ops_to_skip
-            or self._region >= 0
-        ):
+        # After skipped ops even one op is skipped: adding it to the history would add all of them.
+        if len(rest) < (1 if self._skipped else MIN_BULK_INSTRUCTIONS) or self._to_skip or self._region >= 0:
             return 0
         ops = [one for one in rest if type(one) is Op]
         names = [op.op for op in ops]
@@ -285,8 +280,8 @@ class HotPathDetector:
     def _begin(self, cmd: Op, out: list[Any]) -> Prediction | None:
         """Predict a known sequence that begins with this op; None if there is none."""
         known = self._starts.get(cmd.op)
-        if self._ops_to_skip:
-            self._ops_to_skip -= 1
+        if self._to_skip:
+            self._to_skip -= 1
             return None
         if not known:
             return None
@@ -315,7 +310,7 @@ class HotPathDetector:
             return None
         last: Sequence[Any] = self._history[-_RESYNC_OPS:]
         recent: list[Any] = [*itertools.takewhile(lambda token: token is not None, reversed(last))][::-1]
-        self._ops_to_skip = ops_until_start(current, [*recent, (cmd.op, refs, cmd.attrs)])
+        self._to_skip = ops_until_start(current, [*recent, (cmd.op, refs, cmd.attrs)])
         return None
 
     def _end(self, out: list[Any]) -> bool:
@@ -347,7 +342,7 @@ class HotPathDetector:
 
     def _break(self) -> None:
         """Add a break to the history: no sequence extends across it."""
-        self._ops_to_skip = 0
+        self._to_skip = 0
         if self._skipped:
             if self._skipped[-1] is not None:
                 self._skipped.append(None)

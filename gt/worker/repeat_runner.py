@@ -117,7 +117,7 @@ class RepeatRunner:
         checked = self._worker.limit_now() is not None
         left = repeat.expanded() if checked else self._eager.run(repeat, state.values)
         if left:
-            self._worker.carry_out(state, left, failed, data)
+            self._worker.execute_each(state, left, failed, data)
         elif state.failures:
             for tensor in repeat.freed:
                 state.failures.pop(tensor, None)

@@ -141,26 +141,26 @@ class Worker:
         repeats.reset_times()
         if repeats.running and repeats.running[-1][0] is not state:
             repeats.finish()
-        self.carry_out(state, instructions, failed, data)
+        self.execute_each(state, instructions, failed, data)
         self.exchanged.clear()
         # A background call is charged to the client that started it, not to one that has to wait for it.
         seconds = time.perf_counter() - start - repeats.waited + repeats.expected
         logs.debug("worker", f"{self.name}: {client}: {count} instructions in {seconds * 1000:.3f} ms")
         return Outcome(failed, data, seconds, marks, added)
 
-    def settle(self) -> None:
+    def execute_held(self) -> None:
         """Execute the instructions that repeat builders hold, because no more have arrived for a while."""
         self.finish()
         for state in self.clients.values():
             if state.repeat_builder is not None and state.repeat_builder.held:
-                self.carry_out(state, state.repeat_builder.release(), [], [])
+                self.execute_each(state, state.repeat_builder.release(), [], [])
 
     def finish(self) -> None:
         """Wait for what runs in the background."""
         self.repeats.finish()
 
     @interruptible
-    def carry_out(
+    def execute_each(
         self,
         state: ClientState,
         instructions: Sequence[LocalInstruction],
@@ -271,7 +271,7 @@ class Worker:
 
     def specs(self, client: str) -> tuple[dict[int, tuple[tuple[int, ...], str]], dict[int, str]]:
         """The shape and dtype of each of a client's tensors, and the causes of its failures, by id."""
-        self.settle()
+        self.execute_held()
         state = self.clients.get(client)
         if state is None:
             return {}, {}
@@ -293,7 +293,7 @@ class Worker:
 
     def get_stats(self, client: str = "") -> dict[str, Any]:
         """Statistics of this worker; for modifiers, those of this client's instances."""
-        self.settle()
+        self.execute_held()
         clients = list(self.clients.values())
         stats: dict[str, Any] = {
             "engine": self.engine_name,

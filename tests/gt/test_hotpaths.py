@@ -264,7 +264,7 @@ def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
     layer = gt.nn.Linear(20, 32)
     y = layer(x)
     session.current().flush()
-    hot.worker.settle()
+    hot.worker.execute_held()
     state = next(iter(hot.worker.clients.values()))
     assert state.repeat_builder is not None
     assert not state.repeat_builder.held

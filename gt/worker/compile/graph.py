@@ -109,7 +109,7 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
 
     for place, step in enumerate(sequence.steps):
         attrs = step.attrs or {}
-        if not attrs.keys() <= attributes(step.op):  # as `Worker.carry_out` checks single ops
+        if not attrs.keys() <= attributes(step.op):  # as `Worker.execute_each` checks single ops
             raise TypeError(f"{step.op} has no attribute {', '.join(attrs.keys() - attributes(step.op))}")
         function = functions[step.op]
         draws = getattr(function, "draws", None)
