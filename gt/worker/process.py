@@ -1,4 +1,4 @@
-"""A worker process: registers with a server, and again if that is restarted, and executes chunks."""
+"""A worker process: registers with a server, again after a restart of the server, and executes chunks."""
 
 import os
 import time

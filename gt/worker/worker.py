@@ -71,7 +71,7 @@ class Worker:
         """Keeps the worker within its share of the machine's memory, if it has a process of its own."""
         self.engine_name = backend or engine
         self.modifiers = streams.Installed(modifiers)
-        """The source of each client's own instances: see ClientState."""
+        """Creates the modifiers of each client: see ClientState."""
         self.ids: Source = worker_ids(_next_number())
         """Ids for tensors that its modifiers make. In a process of its own, the server assigns the range."""
         self.clients: dict[str, ClientState] = {}
@@ -81,7 +81,7 @@ class Worker:
         self.compiles = self.engine_name == "pytorch" and config.auto_compile()
         """Whether repeated sequences are compiled."""
         self.watches = True
-        """Whether repeats are counted if nothing is compiled. A benchmark switches it off."""
+        """Whether repeats are counted if nothing is compiled. Benchmarks set it to False."""
         self.repeats = RepeatRunner(self, embedded)
         self._statistics = HotStatistics()
         self.peers: Peers | None = None
@@ -149,14 +149,15 @@ class Worker:
         return Outcome(failed, data, seconds, marks, added)
 
     def execute_held(self) -> None:
-        """Execute the instructions that repeat builders hold, because no more have arrived for a while."""
+        """Execute the instructions that repeat builders hold. Called when no more have arrived for a
+        while."""
         self.finish()
         for state in self.clients.values():
             if state.repeat_builder is not None and state.repeat_builder.held:
                 self.execute_each(state, state.repeat_builder.release(), [], [])
 
     def finish(self) -> None:
-        """Wait for what runs in the background."""
+        """Wait for the background calls."""
         self.repeats.finish()
 
     @interruptible
@@ -289,7 +290,7 @@ class Worker:
             for number in list(state.values):
                 state.values.pop(number, None)
         if not self.clients:
-            self.repeats.rest()
+            self.repeats.end_compiler()
 
     def get_stats(self, client: str = "") -> dict[str, Any]:
         """Statistics of this worker; for modifiers, those of this client's instances."""
@@ -324,7 +325,7 @@ def _spec(value: Any) -> tuple[tuple[int, ...], str]:
 def _placed(
     marks: Sequence[tuple[int, Mark]], instructions: Sequence[Any], origins: Sequence[int]
 ) -> list[tuple[int, Mark]]:
-    """Markers with indices into the instructions that were sent to the worker, with repeats expanded.
+    """Markers, with indices into the instructions that were sent to the worker (with repeats expanded).
 
     `origins` has, for each executed instruction, the index of the one that modifiers made it from.
     """
