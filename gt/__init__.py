@@ -6,9 +6,10 @@
     (a * a).sum().backward()
     print(a.grad)
 
-Every operation is one line of a stream that flows client -> dispatcher -> worker; `GT_INSTRUCTION_LOG=FILE`
-writes it down. A server starts by itself inside the program. `import gt` imports no engine: torch
-loads with the first operation, and `gt.nn` and `gt.optim` when they are first named.
+Every operation is one instruction of a stream from the client over the dispatcher to a worker;
+`GT_INSTRUCTION_LOG=FILE` writes all instructions to a file. By default, the program starts a server inside
+itself. `import gt` imports no engine: torch loads with the first operation, and `gt.nn` and `gt.optim` when
+they are first named.
 
 This module is the public API, and nothing else.
 """
@@ -63,7 +64,7 @@ _ON_FIRST_USE = {
 }
 
 _MODULES = ("nn", "optim", "signal")
-"""Of these, the modules themselves."""
+"""The names in `_ON_FIRST_USE` that are modules, not attributes of one."""
 
 
 def __getattr__(name: str) -> object:

@@ -20,21 +20,23 @@ class Options(argparse.Namespace):
     """The server's address, as host:port."""
     modifiers: modifiers.Installed
     report: Callable[[str], None]
-    """Prints a line: always if a user started this, with GT_VERBOSE if a program did."""
+    """Prints a line: always if a user started this process, with GT_VERBOSE if a program did."""
     alive: Callable[[], bool]
-    """Whether the program that started this, if any, still runs."""
+    """Returns whether the program that started this process, if any, still runs."""
     parent: int | None
 
 
 def parse(parser: argparse.ArgumentParser) -> Options:
     """Read the command line: the parser's own arguments, and those that server and worker share."""
-    parser.add_argument("-p", "--port", type=int, default=DEFAULT_PORT, help="port (default %(default)s)")
+    parser.add_argument(
+        "-p", "--port", type=int, default=DEFAULT_PORT, help="the server's port (default %(default)s)"
+    )
     parser.add_argument(
         "--modifier",
         action="append",
         default=[],
         metavar="MODULE:CLASS",
-        help="a stream modifier; repeatable",
+        help="install a stream modifier; may be given several times",
     )
     parser.add_argument("--address", help=argparse.SUPPRESS)
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)

@@ -36,7 +36,7 @@ def get_client_stats() -> dict[str, Any]:
 
 
 def get_instruction_tape() -> list[str]:
-    """The instruction tape as far as the dispatcher keeps it, oldest line first.
+    """The lines of the instruction tape that the dispatcher keeps, oldest first.
 
     The same lines that GT_INSTRUCTION_LOG writes to a file.
     """

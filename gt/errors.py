@@ -1,18 +1,18 @@
 """Everything GT raises, as one tree.
 
     GTError
-    ├── ShapeError      shapes do not fit; raised at once, in PyTorch's words   (also a RuntimeError)
-    ├── DimensionError  no such dimension; raised at once                       (also an IndexError)
-    ├── ArgumentError   an argument makes no sense; raised at once                (also a RuntimeError)
-    ├── DTypeError      an op does not take this dtype; raised at once          (also a RuntimeError)
-    ├── GraphError      backward() on a graph that cannot be differentiated     (also a RuntimeError)
-    ├── ConfigError     a file of signals is not valid; names the line  (also a ValueError)
-    ├── StateError      saved values do not fit a model, or cannot be saved     (also a RuntimeError)
-    ├── ProtocolError   an instruction that makes no sense reached a server     (also a RuntimeError)
-    ├── ConnectionLost  no server answers, or it went away                      (also a ConnectionError)
-    └── WorkerError     an op failed on a worker; raised when its data is read  (also a RuntimeError)
+    ├── ShapeError      the shapes of an op's inputs do not fit; raised at once   (also a RuntimeError)
+    ├── DimensionError  a tensor has no such dimension; raised at once            (also an IndexError)
+    ├── ArgumentError   an argument is invalid; raised at once                    (also a RuntimeError)
+    ├── DTypeError      an op does not take this dtype; raised at once            (also a RuntimeError)
+    ├── GraphError      backward() on a graph that cannot be differentiated       (also a RuntimeError)
+    ├── ConfigError     a file of signals is invalid; names the line              (also a ValueError)
+    ├── StateError      saved values do not fit a model, or cannot be saved       (also a RuntimeError)
+    ├── ProtocolError   a server received an invalid instruction or message       (also a RuntimeError)
+    ├── ConnectionLost  no server answers, or the connection ended                (also a ConnectionError)
+    └── WorkerError     an op failed on a worker; raised when its data is read    (also a RuntimeError)
 
-Each is also the built-in error that PyTorch raises in the same place, so that code written for
+Each is also the built-in error that PyTorch raises in the same situation, so that code written for
 PyTorch catches it unchanged.
 """
 

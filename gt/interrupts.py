@@ -1,9 +1,10 @@
-"""Ctrl-C: KeyboardInterrupt is raised where it leaves nothing half done.
+"""Ctrl-C: KeyboardInterrupt is raised only where it leaves a consistent state.
 
 Python raises it between any two instructions. In the middle of sending a batch, instructions would be lost or
 sent twice, and whatever the program does afterwards would fail: Ctrl-C in a notebook would cost all tensors.
-So such sections run `with deferred:`, which raises it at their end. A section that executes ops inside the
-program may take long: there it is raised between two ops, in functions that are `interruptible`.
+So such sections run `with deferred:`, which raises KeyboardInterrupt at their end. A section that executes
+ops inside the program may take long: there it is raised between two ops, in functions that are
+`interruptible`.
 """
 
 import signal

@@ -1,10 +1,12 @@
 """Log output, through Python's `logging`: errors always, the rest on request.
 
-    logger          variable               output gt              GT_VERBOSE=1           startup and
-    connections gt.client       GT_DEBUG_CLIENT=1      connections, and the instructions that the program
-    issues gt.dispatcher   GT_DEBUG_DISPATCHER=1  workers and clients that connect and leave, and chunks that
-    are sent gt.worker       GT_DEBUG_WORKER=1      registration, and the instructions that are executed
-    gt.compile      GT_DEBUG_COMPILE=1     hot paths that are detected, and their compilation
+    logger         variable              output
+    -------------  --------------------  -------------------------------------------------------------
+    gt             GT_VERBOSE=1          startup and connections
+    gt.client      GT_DEBUG_CLIENT=1     connections, and the instructions that the program issues
+    gt.dispatcher  GT_DEBUG_DISPATCHER=1 workers and clients that connect and leave, chunks that are sent
+    gt.worker      GT_DEBUG_WORKER=1     registration, and the instructions that are executed
+    gt.compile     GT_DEBUG_COMPILE=1    hot paths that are detected, and their compilation
 
 The variables are read when they are used, and their output goes to stderr. A program may also set the levels
 of these loggers, and give them handlers of its own, as with any library.

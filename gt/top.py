@@ -1,4 +1,4 @@
-"""`python -m gt.top`: what a server is doing, live in the terminal. The code is `gt.inspect.top`."""
+"""`python -m gt.top`: the state of a server, live in the terminal. The code is `gt.inspect.top`."""
 
 import sys
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from gt.tensors.base import Value
 
 MAX_GRADIENT_PLANS = 8192
-"""How many plans are kept. Beyond, all are dropped: programs with ever new shapes have no use for them."""
+"""The largest number of plans kept; with more, all are dropped, because the program's shapes keep
+changing."""
 
 
 class Issued(NamedTuple):
@@ -87,7 +88,8 @@ class GradientPlans:
     def _replay(
         self, plan: GradientPlan, node: "TapeNode", g: "Value", known: list[int]
     ) -> "list[Value | None]":
-        """Issue a plan's ops. `known` are the tensors that its first numbers stand for."""
+        """Issue a plan's ops. `known` are the ids of the gradient and the node's values: the first
+        numbers."""
         client, given, site = g.client, len(known), node.values[-1].site
         next_id, emit = client.next_id, client.emit
         try:
@@ -120,7 +122,7 @@ class GradientPlans:
             else:
                 made.append(node.values[number - 1] if number else g)
         if known[-1] >= client.next_flush:
-            client.next_flush = known[-1] + client.pass_on()
+            client.next_flush = known[-1] + client.flush_ready()
         return made
 
     def _record(self, node: "TapeNode", g: "Value") -> "tuple[list[Value | None], GradientPlan | None]":

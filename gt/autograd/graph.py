@@ -161,7 +161,7 @@ class TapeNode:
         self.attrs: dict[str, Any] = attrs or {}
         self.grad: Tensor | None = None
         self.retains = False
-        """Whether the gradient is kept: see retain_grad()."""
+        """Whether the gradient is kept for the user: see `Tensor.retain_grad`."""
         self.hooks: dict[int, Hook] | None = None
 
     @property
@@ -242,7 +242,7 @@ class AutogradGraph:
 
     def tape(self) -> list[TapeNode]:
         """The nodes on the tape, oldest first, without those that backward() has freed."""
-        # No list of nodes is kept, which would cost every op some time: the garbage collector has one.
+        # Keeping a list of nodes would take time for every op; the garbage collector has all objects.
         nodes = [node for node in gc.get_objects() if type(node) is TapeNode and not node.used_up]
         return sorted(nodes, key=lambda node: node.sequence)
 

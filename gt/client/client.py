@@ -25,20 +25,21 @@ from gt.stream.tensor_ids import client_id
 from gt.transport import protocol
 
 BATCH = 256
-"""How many tensors are created, at most, before pending instructions are sent."""
+"""Pending instructions are sent when this many tensors have been created."""
 
 MAX_BATCHES_PER_MESSAGE = 8
-"""How many batches of repeated instructions one message holds, while as many are still being executed."""
+"""The largest number of batches of repeated instructions in one message, while workers have as many to
+execute."""
 
 FLUSH_SECONDS = 0.01
-"""How long an instruction waits, at most, before it is sent."""
+"""The longest time that an instruction waits before it is sent."""
 
 HELD_TICKS = 5
-"""How many times `FLUSH_SECONDS` it waits if it is part of a predicted sequence, while more of that
-arrives."""
+"""How many times `FLUSH_SECONDS` an instruction of a predicted sequence waits, while the sequence grows."""
 
 MAX_TAPE_PAGES = 64
-"""How many pages of the tape one read requests: the tape may grow faster than it is read."""
+"""The largest number of pages that one read of the tape requests: the tape may grow faster than it is
+read."""
 
 FORKED = (
     "this tensor belongs to the process that this one was forked from, and so does its connection. "
@@ -69,7 +70,7 @@ class Client:
     """
 
     def __init__(
-        self, connection: Connection, modifiers: Sequence[streams.Given] | streams.Installed = ()
+        self, connection: Connection, modifiers: Sequence[streams.ModifierLike] | streams.Installed = ()
     ) -> None:
         self.connection = connection
         self.modifiers = streams.Installed(modifiers).for_client("client", client_id)
@@ -87,8 +88,8 @@ class Client:
         """The id of the tensor at which pending instructions are sent."""
         self._requests = itertools.count()
         self.sites: dict[tuple[Any, ...], int] = {}
-        """By the `id()` of a code object and the offset in it: the number of its site; -1 if that is its
-        caller's. `gt.torch.sites` has keys of its own."""
+        """The numbers of sites, by the `id()` of a code object and the offset in it; -1 for code of gt, whose
+        ops have the site of its caller. `gt.torch.sites` uses other keys."""
         self._code: dict[int, CodeType] = {}
         """These code objects, kept alive so that their `id()` stays unique."""
         self._site_numbers: dict[tuple[str, str, str], int] = {}
@@ -97,7 +98,7 @@ class Client:
         self.backward_position = BackwardPosition()
         """The op whose gradient each thread is computing."""
         self.backward_signals: dict[int, Any] = {}
-        """By result of an op: the signal for its gradients (see signals.py)."""
+        """By result of an op: the signal for the gradients of the op (see signals.py)."""
         self.uses_signals = False
         """Whether a signal was ever used: then `emit` has a listener that issues them."""
         # Not with modifiers: their changes cannot be undone if sending fails, as `_send` has to.
@@ -107,7 +108,7 @@ class Client:
         if self._repeat_builder is not None:
             connection.sends_repeats(self._repeat_builder.detector)
         self._expected: tuple[int, HotSequence | None] = 0, None
-        """After the last batch: how many ops of a predicted sequence are still to come, and that sequence."""
+        """After the last batch: the predicted sequence, and how many of its ops have not been issued yet."""
         self._waits = False
         """Whether a thread waits until another batch may be sent, and will send one."""
         self._lock = threading.RLock()
@@ -214,8 +215,8 @@ class Client:
         finally:
             self._waits = False
 
-    def pass_on(self) -> int:
-        """Send the instructions that need not be held; returns after how many more ops to call it again."""
+    def flush_ready(self) -> int:
+        """Send the instructions that are not held; returns the number of ops after which to call it again."""
         self.flush(whole=False)
         left, sequence = self._expected  # read once: another thread may send meanwhile
         if sequence is None:
@@ -224,7 +225,7 @@ class Client:
         # they have enough instructions, send several sequences together, because each message has a fixed
         # cost; always do so for loops of a few ops, which take less time to execute than to send.
         most = MAX_BATCHES_PER_MESSAGE * BATCH
-        wanted = BATCH if sequence.is_tiny else min(self.connection.under_way, most)
+        wanted = BATCH if sequence.is_tiny else min(self.connection.unacknowledged, most)
         while left < wanted:
             left += len(sequence)
         return min(left + 1, 2 * most)

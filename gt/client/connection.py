@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from gt.server.local import LocalProcesses
 
 MAX_UNACKNOWLEDGED_INSTRUCTIONS = 8192
-"""How many instructions may be sent without an acknowledgement; then sending waits. It bounds the server's
-queues, and keeps a client from competing with a worker on the same machine."""
+"""Sending waits while this many instructions are not acknowledged. This bounds the server's queues, and keeps
+a client from competing with a worker on the same machine."""
 
 MIN_BATCHES_IN_FLIGHT = 4
 """This many batches may always be sent. Not every one is acknowledged: see `ACK_EVERY` in
@@ -53,7 +53,7 @@ class RemoteConnection:
         self._batches: deque[tuple[int, int]] = deque()
         """Unacknowledged batches: their numbers, and how many instructions they have with repeats
         expanded."""
-        self.under_way = 0
+        self.unacknowledged = 0
         """The number of these instructions."""
         self._stats_requests = itertools.count(-1, -1)
         self._welcome: protocol.Welcome | None = None
@@ -127,11 +127,14 @@ class RemoteConnection:
                 raise
             self.sent += 1
             self._batches.append((self.sent, weight(batch)))
-            self.under_way += self._batches[-1][1]
+            self.unacknowledged += self._batches[-1][1]
 
     @property
     def _has_room(self) -> bool:
-        return self.under_way < MAX_UNACKNOWLEDGED_INSTRUCTIONS or len(self._batches) < MIN_BATCHES_IN_FLIGHT
+        return (
+            self.unacknowledged < MAX_UNACKNOWLEDGED_INSTRUCTIONS
+            or len(self._batches) < MIN_BATCHES_IN_FLIGHT
+        )
 
     def wait_for_room(self) -> None:
         """Wait until another batch may be sent. Holds no lock: other threads may read meanwhile."""
@@ -306,7 +309,7 @@ class RemoteConnection:
                 self._direct_reads.connect(addresses, self._lost)
             case protocol.Ack(sequence, returned):
                 while self._batches and self._batches[0][0] <= sequence:
-                    self.under_way -= self._batches.popleft()[1]
+                    self.unacknowledged -= self._batches.popleft()[1]
                 self._memory.reclaim(returned)
             case protocol.Stats(request) | protocol.Layouts(request) | protocol.TapeLines(request):
                 self._replies.add(request, message)

@@ -19,8 +19,8 @@ class Connection(Protocol):
     sent: int
     """How many batches have been sent."""
 
-    under_way: int
-    """How many instructions have been sent and not acknowledged; 0 if `send` executes them."""
+    unacknowledged: int
+    """The number of instructions that were sent and not acknowledged; 0 if `send` executes them."""
 
     def wait_for_room(self) -> None:
         """Wait until another batch may be sent."""
@@ -59,7 +59,7 @@ class Connection(Protocol):
         ...
 
     def sends_repeats(self, detector: HotPathDetector) -> None:
-        """Report that the stream passes this detector, so that the worker needs none of its own."""
+        """Report that this detector processes the stream before it is sent, so that the worker needs none."""
         ...
 
     def before_close(self) -> None:

@@ -10,7 +10,7 @@ from gt.client.client import Client
 from gt.errors import ConnectionLost
 from gt.ops.engines import ENGINES
 from gt.stream import modifiers as streams
-from gt.stream.modifiers import Given, Modifiers
+from gt.stream.modifiers import ModifierLike, Modifiers
 
 _lock = threading.RLock()
 _current: Client | None = None
@@ -29,7 +29,7 @@ def current() -> Client:
     return client
 
 
-def connect(address: str, timeout: float = 5.0, modifiers: Sequence[Given] = ()) -> Client:
+def connect(address: str, timeout: float = 5.0, modifiers: Sequence[ModifierLike] = ()) -> Client:
     """Use the server at this address ('host:port') from now on.
 
     Tensors created before belong to the previous server and cannot be used any more. `modifiers` change the
@@ -51,9 +51,9 @@ def init(
     """Start a server of this program's own, and use it from now on.
 
     Without `workers`, it runs in this process; with `workers=N`, N worker processes are started, which end
-    with the program. Over several, tensors of at least `shard_threshold` elements (2048) are split, unless
-    `enable_sharding=False`. `modifiers` change the stream at a layer: `{"client": [Class], "worker":
-    ["package.module:Class"]}`.
+    with the program. Over several workers, tensors of at least `shard_threshold` elements (2048) are
+    split, unless `enable_sharding=False`. `modifiers` change the stream at a layer: `{"client": [Class],
+    "worker": ["package.module:Class"]}`.
     """
     chosen = streams.check(modifiers)
     at_client = streams.Installed(chosen.get("client", ()))

@@ -60,7 +60,7 @@ _loaded: str | None = None
 """The file that GT_CONFIG named when it was last read."""
 
 _MAX_BACKWARD_SIGNALS = 100_000
-"""For how many tensors the signal of their gradients is kept."""
+"""The number of tensors whose backward signal is remembered."""
 
 
 # --- the public functions ---
@@ -87,7 +87,7 @@ def context(name: str) -> Iterator[Scope]:
 def enter(name: str) -> Scope:
     """Give tensors that this thread creates the signal's layout, until `exit`."""
     scope = _find(name)
-    _listen(current())
+    _add_listener(current())
     _state.stack.append(scope)
     if scope.compile:
         current().emit(Boundary(name, True))
@@ -139,14 +139,14 @@ def _suggest(name: str, known: Any) -> str:
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(map(repr, known))}"
 
 
-def _listen(client: Client) -> None:
-    """Issue signals in a client's stream from now on. Clients that use none have no listener, and no cost."""
+def _add_listener(client: Client) -> None:
+    """Issue signals in a client's stream from now on. A client that uses no signals has no listener."""
     if not client.uses_signals:
         client.uses_signals = True
-        client.add_listener(_Announcer(client))
+        client.add_listener(_SignalListener(client))
 
 
-class _Announcer(NamedTuple):
+class _SignalListener(NamedTuple):
     """A client's listener: issues a Signal before each instruction whose result has one."""
 
     client: Client
@@ -155,7 +155,7 @@ class _Announcer(NamedTuple):
         scope = _scope_of(self.client)
         if scope is not None:
             for result in made_by(instruction):
-                _announce(self.client, scope, result)
+                _issue_signal(self.client, scope, result)
 
 
 def _scope_of(client: Client) -> Scope | None:
@@ -164,7 +164,7 @@ def _scope_of(client: Client) -> Scope | None:
     return _state.stack[-1] if _state.stack else None
 
 
-def _announce(client: Client, scope: Scope, result: int) -> None:
+def _issue_signal(client: Client, scope: Scope, result: int) -> None:
     if scope.layout is not None:
         client.emit(Signal(result, scope.name, scope.layout, scope.workers))
     if scope.backward is not None and not is_in_backward():
@@ -270,7 +270,7 @@ class _Reader:
     def _workers(self, node: Any) -> tuple[int, ...]:
         value: Any = self._value(node)
         if type(value) is int and value > 0:
-            return tuple(range(value))  # so many
+            return tuple(range(value))  # a number of workers
         numbers: list[Any] = value if isinstance(value, list) else []
         if not numbers or len(set(map(str, numbers))) < len(numbers):
             numbers = [None]

@@ -42,14 +42,14 @@ class Dispatcher:
 
     def __init__(
         self,
-        modifiers: Sequence[streams.Given] | streams.Installed = (),
+        modifiers: Sequence[streams.ModifierLike] | streams.Installed = (),
         enable_sharding: bool = True,
         shard_threshold: int = SHARD_THRESHOLD,
         policy: Policy | None = None,
     ) -> None:
         self.stream = InstructionStream()
         self.modifiers = streams.Installed(modifiers)
-        """The source of each client's own instances."""
+        """Creates the modifiers of each client."""
         self.enable_sharding = enable_sharding
         self.policy: Policy = policy or ShardingPolicy(shard_threshold)
         self.pool = WorkerPool()
@@ -103,7 +103,7 @@ class Dispatcher:
                 waiting = [Batch(b.sequence, b.instructions[b.position :], b.frames) for b in session.queue]
                 session.queue.clear()
                 session.unplaced.extendleft(reversed(waiting))
-                self._spread(session, {}, session.lost)
+                self._start_sharding(session, {}, session.lost)
                 continue
             self._assign(session)
             if session.share is None:
@@ -130,7 +130,7 @@ class Dispatcher:
     def _assign(self, session: Session) -> None:
         """Assign a client to all workers or, without sharding, to the one with the fewest clients."""
         if self._shards and not session.handles:
-            self._spread(session, {}, {})
+            self._start_sharding(session, {}, {})
             return
         session.join(self.pool.least_used)
 
@@ -141,10 +141,10 @@ class Dispatcher:
         """Whether clients' tensors are placed on several workers."""
         return self.enable_sharding and self.pool.can_share_tensors
 
-    def _spread(
+    def _start_sharding(
         self, session: Session, specs: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
     ) -> None:
-        """Place a client's new tensors on all workers from now on; those that exist stay where they are."""
+        """Place a client's new tensors on all workers from now on; existing tensors are not moved."""
         sharding = self.pool.sharding_for(session, self.policy, self.sessions.values())
         worker = session.share.worker if session.share and session.share.worker in self.workers else ""
         if worker:
@@ -152,20 +152,20 @@ class Dispatcher:
         for tensor, (shape, dtype) in specs.items():
             sharding.adopt(tensor, Spec(tuple(shape), dtype), worker)
         sharding.lost.update(lost)
-        session.spread(sharding, PlacedRepeats(sharding))
+        session.shard_over_workers(sharding, PlacedRepeats(sharding))
         self._resume(session)
 
-    def specs(
+    def receive_specs(
         self, client: str, tensors: Mapping[int, tuple[tuple[int, ...], str]], lost: Mapping[int, str]
     ) -> None:
-        """Receive the specs of a client's tensors, which `ask_specs` requested from its worker."""
+        """Receive the specs of a client's tensors, which `request_specs` requested from its worker."""
         session = self.sessions.get(client)
         if session is not None and session.switching:
-            self._spread(session, tensors, lost)
+            self._start_sharding(session, tensors, lost)
             self.pump()
 
     def _resume(self, session: Session) -> None:
-        """Place the batches that waited for workers."""
+        """Queue the batches that waited for workers."""
         while session.unplaced and session.sharding is not None and self.workers:
             batch = session.unplaced.popleft()
             self._enqueue(session, batch.sequence, batch.instructions, batch.frames)
@@ -178,7 +178,7 @@ class Dispatcher:
             link = self.workers[session.share.worker]
             if isinstance(link, MeshLink):
                 session.requested_specs = True
-                link.ask_specs(session.name)
+                link.request_specs(session.name)
 
     # --- clients connect and leave ---
 

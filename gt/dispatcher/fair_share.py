@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from gt.stream.instructions import LocalInstruction
 from gt.stream.repeats import weight
-from gt.stream.tape_entries import Described
+from gt.stream.tape_entries import UploadEntry
 
 if TYPE_CHECKING:
     from gt.dispatcher.session import Session
 
 CHUNK_SECONDS = 0.02
-"""How many seconds of work a chunk holds, about."""
+"""The approximate duration of a chunk, in seconds."""
 
 MAX_CHUNK_INSTRUCTIONS = 512
 """How many instructions a chunk has at most."""
 
 MAX_CHUNKS_IN_FLIGHT = 16
-"""How many chunks a worker has at a time, at most; if they are long, it has two."""
+"""The largest number of chunks that a worker has at a time; of long ones, it has two."""
 
 
 class Batch:
@@ -69,10 +69,10 @@ class Chunk:
         self.frames = frames
         self.group = group
         self.weight = max(1, weight(instructions))
-        """How many instructions it has, with repeats expanded."""
+        """The number of instructions, with repeats expanded."""
         self.estimate = session.cost * self.weight
-        """How many seconds it is expected to take."""
-        self.shown: Sequence[LocalInstruction | Described] = ()
+        """The expected duration, in seconds."""
+        self.shown: Sequence[LocalInstruction | UploadEntry] = ()
         """The instructions as the tape shows them."""
 
 

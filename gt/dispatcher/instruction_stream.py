@@ -8,7 +8,8 @@ The most recent lines are always kept in memory; they are formatted as text only
 `GT_INSTRUCTION_LOG=FILE` also writes them all to a file; it may be set at any time. A file that exists is
 appended to, with an APPEND line first: several servers may share one file.
 
-A size is that of the data that an instruction, or the reply to it, carries, or else its own when encoded.
+The size is that of the data in the instruction or in the reply to it; without data, that of the encoded
+instruction.
 """
 
 import contextlib
@@ -22,9 +23,9 @@ from typing import Any, NamedTuple
 from gt import config, logs
 from gt.dispatcher.log_file import LogFile
 from gt.stream.describe import (
-    Described,
     LayoutEvent,
     RepeatedLayoutEvents,
+    UploadEntry,
     describe,
     site_of,
     size_of,
@@ -49,8 +50,8 @@ _REPLY_BYTES = {"SEND": len(encode(Ack(0))), "WORKER_RECV": len(encode(Done(0, 0
 """By event: the size of a reply without data, in bytes."""
 
 
-class Note(NamedTuple):
-    """The text of a line that shows no instruction."""
+class PlainText(NamedTuple):
+    """The text of a line that is not about an instruction."""
 
     text: str
 
@@ -83,18 +84,18 @@ class Entry(NamedTuple):
         )
 
 
-class _Passage(NamedTuple):
-    """Instructions that were received or sent together."""
+class _Event(NamedTuple):
+    """Instructions that were received or sent together; one line of the tape for each."""
 
     elapsed: float
     first: int
     lines: int
-    """How many lines it has, with repeats expanded."""
+    """The number of lines, with repeats expanded."""
     event: str
     source: str
     client: str
     instructions: Sequence[
-        LocalInstruction | Described | LayoutEvent | RepeatedLayoutEvents | Injected | Note | None
+        LocalInstruction | UploadEntry | LayoutEvent | RepeatedLayoutEvents | Injected | PlainText | None
     ]
     failed: Mapping[int, str]
     replies: Mapping[int, Reply]
@@ -108,13 +109,13 @@ class _Passage(NamedTuple):
         physical = f"{self.client}_" if self.event.startswith("WORKER") else ""
         prefix = "Worker" if physical else ""
         for number, instruction in enumerate(self._shown(bool(physical)), self.first):
-            if instruction is None or type(instruction) is Note:
+            if instruction is None or type(instruction) is PlainText:
                 yield number, "", 0, instruction.text if instruction is not None else ""
                 continue
             command, subject, rest = describe(instruction, physical)
             if reply is not None:
-                size, ended = self._ended(instruction, reply)
-                yield number, prefix + command, size, f"{subject} {ended}"
+                size, outcome = self._outcome(instruction, reply)
+                yield number, prefix + command, size, f"{subject} {outcome}"
             else:
                 parts = subject, rest, site_of(instruction, self.sites)
                 details = " ".join([part for part in parts if part])
@@ -147,7 +148,7 @@ class _Passage(NamedTuple):
             yield Entry(self.elapsed, number, self.event, self.source, command, size, details)
 
     def text(self) -> str:
-        """All lines, as `str` of each entry would write them, in a third of the time."""
+        """All lines as text: the same as `str` of each entry, in a third of the time."""
         start, middle = f"{self.elapsed:8.3f}s | #", f" | {self.event:<12} | {self.source:<24} | "
         lines = [
             f"{start}{number:04d}{middle}{command:<18} | {_bytes(size):>8} | {details}"
@@ -158,8 +159,8 @@ class _Passage(NamedTuple):
         # Text from a client must not be able to forge a line.
         return "".join(["".join(c if c.isprintable() else " " for c in line) + "\n" for line in lines])
 
-    def _ended(
-        self, instruction: LocalInstruction | Described | LayoutEvent | Injected, size: int
+    def _outcome(
+        self, instruction: LocalInstruction | UploadEntry | LayoutEvent | Injected, size: int
     ) -> tuple[int, str]:
         """How many bytes the reply to an instruction has (`size` if it has no data), and its text."""
         error = None
@@ -176,14 +177,14 @@ class InstructionStream:
     """The instruction tape: keeps the most recent lines, and writes the log file."""
 
     def __init__(self) -> None:
-        self._passages: deque[_Passage] = deque()
+        self._events: deque[_Event] = deque()
         self._kept = 0
         self._start = time.monotonic()
         self._count = 0
         self._path: str | None = None
         self._file: LogFile | None = None
         self._logs: set[str] = set()
-        """Files that it has written to."""
+        """The paths of all log files written so far."""
 
     def add(
         self,
@@ -191,7 +192,7 @@ class InstructionStream:
         source: str,
         client: str = "",
         instructions: Sequence[
-            LocalInstruction | Described | LayoutEvent | RepeatedLayoutEvents | Injected | Note
+            LocalInstruction | UploadEntry | LayoutEvent | RepeatedLayoutEvents | Injected | PlainText
         ] = (),
         failed: Mapping[int, str] | None = None,
         replies: Mapping[int, Reply] | None = None,
@@ -211,7 +212,7 @@ class InstructionStream:
                 count += 2 * sum([type(one) is Repeat for one in lines])
             count += len(marks)
         elapsed = time.monotonic() - self._start
-        passage = _Passage(
+        added = _Event(
             elapsed,
             self._count,
             count,
@@ -226,15 +227,15 @@ class InstructionStream:
         )
         self._count += count
         self._kept += count
-        self._passages.append(passage)
-        while self._kept - self._passages[0].lines >= MAX_KEPT_LINES:
-            self._kept -= self._passages.popleft().lines
+        self._events.append(added)
+        while self._kept - self._events[0].lines >= MAX_KEPT_LINES:
+            self._kept -= self._events.popleft().lines
         if self._file is not None:
-            self._write(self._file, passage)
+            self._write(self._file, added)
 
-    def _write(self, file: LogFile, passage: _Passage) -> None:
+    def _write(self, file: LogFile, event: _Event) -> None:
         try:
-            file.write(passage.text())
+            file.write(event.text())
         except OSError as error:
             self._file = None  # the path stays, so that the error is reported once
             self._report(error)
@@ -253,7 +254,7 @@ class InstructionStream:
     @property
     def recent(self) -> list[Entry]:
         """The most recent lines, oldest first."""
-        entries = itertools.chain.from_iterable(passage.entries() for passage in list(self._passages))
+        entries = itertools.chain.from_iterable(event.entries() for event in list(self._events))
         return list(deque(entries, maxlen=MAX_KEPT_LINES))
 
     def since(self, start: int, skip: str = "", most: int = PAGE_CHARACTERS) -> tuple[str, int, int]:
@@ -261,16 +262,16 @@ class InstructionStream:
 
         The text has about `most` characters; lines of the source `skip` are left out.
         """
-        passages = list(self._passages)
-        ends = [*(passage.first for passage in passages[1:]), self._count]
+        events = list(self._events)
+        ends = [*(event.first for event in events[1:]), self._count]
         parts: list[str] = []
         first = end = min(start, self._count)
-        for passage, after in zip(passages, ends, strict=True):
+        for event, after in zip(events, ends, strict=True):
             if after <= start:
                 continue
             if not parts:
-                first = passage.first
-            parts.append("" if passage.source == skip else passage.text())
+                first = event.first
+            parts.append("" if event.source == skip else event.text())
             end = after
             if sum(map(len, parts)) >= most:
                 break
@@ -290,7 +291,7 @@ class InstructionStream:
                 self._logs.add(path)
                 if self._file.appends:
                     text = "this server starts to write here: the lines above are from other servers"
-                    self.add("APPEND", f"SERVER {os.getpid()}", instructions=[Note(text)])
+                    self.add("APPEND", f"SERVER {os.getpid()}", instructions=[PlainText(text)])
 
     def close(self) -> None:
         """Close the log file."""

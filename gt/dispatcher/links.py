@@ -62,6 +62,6 @@ class MeshLink(WorkerLink, Protocol):
         """Send it the current workers."""
         ...
 
-    def ask_specs(self, client: str) -> None:
-        """Request the specs of a client's tensors; `Dispatcher.specs` is called with them."""
+    def request_specs(self, client: str) -> None:
+        """Request the specs of a client's tensors; `Dispatcher.receive_specs` is called with them."""
         ...

@@ -26,7 +26,7 @@ from gt.stream.describe import tensor_of
 from gt.stream.instruction_table import INSTRUCTION_TABLE, made_by
 from gt.stream.instructions import CreateTensor, GetData, LocalInstruction, Lost, Op, Placed, Site
 from gt.stream.repeats import Repeat, cut_after, flat
-from gt.stream.tape_entries import Described
+from gt.stream.tape_entries import UploadEntry
 
 if TYPE_CHECKING:
     from gt.dispatcher.links import ClientLink
@@ -52,8 +52,8 @@ class Session:
         self.link = link
         self._stream = stream
         self.modifiers = modifiers
-        """This client's instances of the dispatcher's modifiers."""
-        self.unanswered: deque[tuple[int, Sequence[LocalInstruction | Described]]] = deque()
+        """This client's modifiers at the dispatcher."""
+        self.unanswered: deque[tuple[int, Sequence[LocalInstruction | UploadEntry]]] = deque()
         """The batches that are not done: their numbers, and their instructions as the tape shows them."""
         self._errors: dict[int, str] = {}
         """The failures in these batches, by tensor."""
@@ -66,7 +66,7 @@ class Session:
         self.sites: list[Site] = []
         """All sites it has sent, for workers that join later."""
         self.site_texts: dict[int, str] = {}
-        """The same as the tape shows them, by number."""
+        """The text of each site on the tape, by number."""
         self.sites_sent: dict[str, int] = {}
         """With several workers: how many of `sites` each worker has been sent."""
         self.queue: deque[Batch] = deque()
@@ -144,7 +144,7 @@ class Session:
             self.used = share.level
             share.sessions.append(self)
 
-    def spread(self, sharding: "ShardingStreamModifier", repeats: "PlacedRepeats") -> None:
+    def shard_over_workers(self, sharding: "ShardingStreamModifier", repeats: "PlacedRepeats") -> None:
         """Place its tensors on several workers from now on."""
         self.join(None)
         self.sharding, self.repeats = sharding, repeats
@@ -153,7 +153,7 @@ class Session:
 
     @property
     def held(self) -> int:
-        """How many tensors the client has."""
+        """The number of tensors that the client has."""
         if self.sharding is not None:
             return len(self.sharding.tensor_sharded) + len(self.sharding.lost)
         return len(self.handles)

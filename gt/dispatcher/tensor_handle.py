@@ -21,25 +21,25 @@ class TensorHandle:
 
     The dispatcher maps every `client:tensor` to a handle. The tensors of a client that uses one worker share
     one handle, which has only the worker's name, so that tracking a tensor costs one dictionary entry. With
-    several workers each tensor has its own: `home` is its own placement, and `versions` has all placements in
-    which copies exist, each with its id on the workers.
+    several workers each tensor has its own: `placement` is where it is kept, and `versions`
+    has all placements in which copies exist, that one included, each with the copy's id on the workers.
     """
 
-    __slots__ = ("facts", "home", "key", "loads", "origin", "results", "spec", "versions")
+    __slots__ = ("derived", "key", "loads", "origin", "placement", "results", "spec", "versions")
 
     def __init__(
-        self, worker: str = "", spec: Spec | None = None, home: Placement | None = None, number: int = -1
+        self, worker: str = "", spec: Spec | None = None, placement: Placement | None = None, number: int = -1
     ) -> None:
         self.spec = spec or Spec((), "float32")
-        self.home = home or Placement(Replicated(), (worker,))
-        self.versions: dict[Placement, int] = {self.home: number}
+        self.placement = placement or Placement(Replicated(), (worker,))
+        self.versions: dict[Placement, int] = {self.placement: number}
         self.origin: Op | None = None
         """The op that made it, if that has no inputs: it can be executed again on any worker."""
         self.results: tuple[tuple[Spec, Placement], ...] | None = None
         """For the value of an op with several results: the spec and placement of each; empty if unknown.
 
         None for a tensor. Only `item` ops read such a value, on the workers that have it."""
-        self.facts: dict[str, int] = {}
+        self.derived: dict[str, int] = {}
         """Tensors derived from this one by lowering, by name; freed together with it."""
         self.loads = False
         """Whether its size is counted in the loads of its worker."""
@@ -49,15 +49,14 @@ class TensorHandle:
     @property
     def worker(self) -> str:
         """The worker that has it, or the first of several."""
-        return self.home.workers[0]
+        return self.placement.workers[0]
 
     @classmethod
     def of_results(
         cls, number: int, workers: tuple[str, ...], results: tuple[tuple[Spec, Placement], ...] = ()
     ) -> "TensorHandle":
         """The handle of a value that is several tensors, or of unknown shape."""
-        # Parts of it may be sharded, so it is lost if any of its workers is; only Partial and Sharded say
-        # that.
+        # Its results may be sharded, so it is lost with any of its workers, like a partial tensor.
         layout = Replicated() if len(workers) == 1 else Partial("sum")
         handle = cls("", None, Placement(layout, workers), number)
         handle.results = results
@@ -68,17 +67,17 @@ class TensorHandle:
         """The handle of a value that is several tensors, each of which has an id of its own."""
         handle = cls.of_results(number, ("",))
         handle.versions = {}
-        handle.facts = {str(index): tensor for index, tensor in enumerate(tensors)}
+        handle.derived = {str(index): tensor for index, tensor in enumerate(tensors)}
         return handle
 
     def shards(self) -> list[tuple[str, ShardInfo | None, tuple[int, ...]]]:
         """For each worker: its name, its shard (None for all of the tensor), and that shard's shape."""
-        layout, workers, shape = self.home.layout, self.home.workers, self.spec.shape
+        layout, workers, shape = self.placement.layout, self.placement.workers, self.spec.shape
         return [
             (
                 worker,
                 ShardInfo(layout.axis, len(workers), index) if isinstance(layout, Sharded) else None,
-                self.home.local_shape(index, shape),
+                self.placement.local_shape(index, shape),
             )
             for index, worker in enumerate(workers)
         ]
@@ -116,6 +115,7 @@ class TensorHandle:
             elif rest:
                 dropped.append((number, rest))
         self.versions, self.key = kept, -1
-        if self.home not in kept:
-            self.home, self.loads = next(iter(kept), self.home), False  # those of the worker went with it
+        if self.placement not in kept:
+            # The loads of a worker are dropped together with the worker.
+            self.placement, self.loads = next(iter(kept), self.placement), False
         return dropped

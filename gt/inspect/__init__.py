@@ -1,1 +1,1 @@
-"""Tools that show what a program or a server did: the tape, timelines, `gt.top`, and the live page."""
+"""Tools that read logs and running servers: the tape, timelines, `gt.top`, and the live page."""

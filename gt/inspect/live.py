@@ -1,4 +1,4 @@
-"""The page's cluster view of a running server: a small web server that serves the tape.
+"""A small web server for the page's cluster view of a running GT server: it serves the tape.
 
 `python -m gt.timeline -p PORT` runs it. The page is triton_viz's, of which only the built files are needed.
 """
@@ -19,7 +19,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
 
 def static_files() -> Path:
-    """The folder of the page's built files. A ValueError if triton_viz is not installed."""
+    """The folder of the page's built files. Raises ValueError if triton_viz is not installed."""
     # Located without an import: only the files are needed.
     found = importlib.util.find_spec("triton_viz")
     if found is None or not found.submodule_search_locations:
@@ -63,7 +63,7 @@ class LivePage:
             return _json(404, {"error": f"There is nothing at {url.path[:80]}: this page shows a cluster."})
         start = parse_qs(url.query).get("start", ["0"])[0]
         if not (start.isascii() and start.isdecimal() and len(start) < 16):
-            return _json(400, {"error": f"start is an integer, not {start[:40]!r}."})
+            return _json(400, {"error": f"start must be an integer, not {start[:40]!r}."})
         try:
             with self._one_at_a_time:
                 lines = self._connection.get_tape(int(start))

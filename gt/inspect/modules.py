@@ -24,16 +24,16 @@ class Module(msgspec.Struct):
     depth: int = 0
     instructions: int = 0
     forward: float = 0.0
-    """Seconds on workers."""
+    """Seconds on workers in forward passes."""
     backward: float = 0.0
-    """Those of backward passes, and of what they compute again."""
+    """Seconds on workers in backward passes, recomputed modules included."""
     own: bool = False
     """Whether it issued instructions itself."""
     parts: "dict[str, Module]" = {}
 
     @property
     def seconds(self) -> float:
-        """Of both passes."""
+        """Seconds on workers, forward and backward."""
         return self.forward + self.backward
 
 

@@ -15,9 +15,9 @@ from gt.stream.instructions import EXCHANGE_KINDS
 
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 EXCHANGES = frozenset({*EXCHANGE_KINDS, "ShardOp"})
-"""Commands that move parts of tensors between workers, or combine them."""
-QUIET = frozenset({"FreeTensor", "Site"})
-"""Commands that compute nothing."""
+"""The instructions that move parts of tensors between workers, or combine them, by name."""
+COMPUTES_NOTHING = frozenset({"FreeTensor", "Site"})
+"""The instructions that compute nothing, by name."""
 
 _TIME = re.compile(r"(\d+(?:\.\d+)?)s")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?B)")
@@ -34,11 +34,11 @@ class Span(msgspec.Struct):
 
     command: str
     label: str
-    """The op's name, or the command's."""
+    """The op's name, or that of the instruction if it is not an op."""
     client: str
     worker: str
     received: float | None
-    """When the dispatcher had it from its client; None if the dispatcher itself added it."""
+    """When the dispatcher received it from its client; None if the dispatcher itself added it."""
     sent: float
     start: float
     end: float
@@ -46,7 +46,7 @@ class Span(msgspec.Struct):
     details: str
     failed: str = ""
     answered: float = 0.0
-    """When the worker reported the chunk that it was sent with as done."""
+    """When the worker reported that the chunk with this instruction is done."""
     module: str = ""
     """The path of the PyTorch module that issued it, or `AdamW.step`; empty if none did."""
     phase: str = ""
@@ -57,7 +57,7 @@ class Span(msgspec.Struct):
 
 
 class HotBand(NamedTuple):
-    """A time in which a worker ran a hot path as one; incomplete if the stream differed."""
+    """A time in which a worker ran a hot path; incomplete if the stream differed from the prediction."""
 
     worker: str
     sequence: str
@@ -85,12 +85,12 @@ class Tape(msgspec.Struct):
 
     @property
     def clients(self) -> list[str]:
-        """Their names, in the order they came."""
+        """Their names, in order of first appearance."""
         return self._named("CLIENT")
 
     @property
     def workers(self) -> list[str]:
-        """Their names, in the order they came."""
+        """Their names, in order of first appearance."""
         return self._named("WORKER")
 
     @property
@@ -177,7 +177,7 @@ def _spans(entries: list[Entry]) -> list[Span]:
         about = match[1] if match else ""
         if entry.event == "RECV":
             key, _, value = about.partition("=")
-            # The client's own numbers, as the workers' lines write them.
+            # Lines about clients have plain tensor ids; lines about workers have the client's name in front.
             received[f"{entry.command} {about if key == 'site' else f'{key}={name}_{value}'}"].append(entry)
         elif _HOT_MARK.search(entry.command):
             continue  # a marker is not an instruction
@@ -210,10 +210,10 @@ def _spans(entries: list[Entry]) -> list[Span]:
                 span = found.popleft()
                 answered[id(span)] = entry.elapsed
                 span.failed = entry.details.partition("FAILED ")[2]
-    return _in_turn(spans, answered, entries[-1].elapsed if entries else 0.0)
+    return _with_times(spans, answered, entries[-1].elapsed if entries else 0.0)
 
 
-def _in_turn(spans: list[Span], answered: dict[int, float], last: float) -> list[Span]:
+def _with_times(spans: list[Span], answered: dict[int, float], last: float) -> list[Span]:
     """Set the spans' times. Instructions that were sent and reported together share the time evenly."""
     free: dict[str, float] = defaultdict(float)
     first_of_chunk = 0
@@ -228,14 +228,14 @@ def _in_turn(spans: list[Span], answered: dict[int, float], last: float) -> list
         ):
             after += 1
         begin = min(end, max(first.sent, free[first.worker]))
-        # Commands that compute nothing get no time, unless there are no others.
+        # Instructions that compute nothing get no time, unless there are no others.
         together = spans[first_of_chunk:after]
-        working = sum(span.command not in QUIET for span in together)
+        working = sum(span.command not in COMPUTES_NOTHING for span in together)
         each = (end - begin) / (working or len(together))
         now = begin
         for span in together:
             span.start, span.answered = now, end
-            now += each if span.command not in QUIET or not working else 0.0
+            now += each if span.command not in COMPUTES_NOTHING or not working else 0.0
             span.end = now
         free[first.worker] = end
         first_of_chunk = after

@@ -4,10 +4,10 @@
     python -m gt.timeline gt.log -o timeline.html     # one file, opens in any browser, also offline
     python -m gt.timeline gt.log -o timeline.png
     python -m gt.timeline gt.log --perfetto out.json  # for ui.perfetto.dev or chrome://tracing
-    python -m gt.timeline -p 29500                    # a server as it runs, by its port (and --host)
+    python -m gt.timeline -p 29500                    # a running server, by its port (and --host)
 
-The page is the one that triton_viz serves: its built files are put into one, with the log inside. No server
-is needed for that. A running server is shown live, at an address that is printed; Ctrl-C ends it.
+The page is that of triton_viz: its built files and the log are written into one file, which needs no server.
+A running server is shown live, at an address that is printed; Ctrl-C ends the command.
 """
 
 import argparse
@@ -28,13 +28,26 @@ _MICROSECONDS = 1e6
 def main(arguments: list[str] | None = None) -> int:
     """The command's entry point; the result is its exit code."""
     parser = argparse.ArgumentParser(prog="python -m gt.timeline", description="Draw an instruction log.")
-    parser.add_argument("log", nargs="?", help="a file that GT_INSTRUCTION_LOG named")
-    parser.add_argument("-o", "--output", metavar="FILE", help="a .html or a .png")
-    parser.add_argument("--perfetto", metavar="FILE", help="a trace for ui.perfetto.dev")
-    parser.add_argument("--host", default="127.0.0.1", help="where a running server is (default 127.0.0.1)")
-    parser.add_argument("-p", "--port", type=int, help="its port: it is shown live, in place of a log")
-    parser.add_argument("--page-port", type=int, metavar="PORT", help="where the live page is (8001, or any)")
-    parser.add_argument("--no-browser", action="store_true", help="print the live page's address only")
+    parser.add_argument("log", nargs="?", help="an instruction log, which GT_INSTRUCTION_LOG=FILE writes")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write a page (FILE.html) or a picture (FILE.png)"
+    )
+    parser.add_argument("--perfetto", metavar="FILE", help="write a trace for ui.perfetto.dev")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the machine of a running server (default %(default)s)"
+    )
+    parser.add_argument("-p", "--port", type=int, help="the port of a running server, which is shown live")
+    parser.add_argument(
+        "--page-port",
+        type=int,
+        metavar="PORT",
+        help="the port of the live page (default 8001, or any free port)",
+    )
+    parser.add_argument(
+        "--no-browser",
+        action="store_true",
+        help="print the address of the live page, without opening a browser",
+    )
     options = parser.parse_args(arguments)
     if (options.port is None) == (options.log is None):
         parser.error("give either an instruction log, or a running server's port with -p")
@@ -52,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         tape = read_tape(text.splitlines())
         if not tape.entries:
             raise ValueError(
-                f"{options.log} holds no line of an instruction log: set GT_INSTRUCTION_LOG to it"
+                f"{options.log} has no line of an instruction log: write one with GT_INSTRUCTION_LOG=FILE"
             )
         if target is not None and target.suffix == ".html":
             target.write_text(page(Path(options.log).name, text))
@@ -97,7 +110,7 @@ def page(name: str, text: str) -> str:
     html = (static / "index.html").read_text()
     assets = static / "assets"
     script, style = (assets / "page.js").read_text(), (assets / "page.css").read_text()
-    # A log may hold anything, and must not end the script it stands in.
+    # Text in a log must not end the <script> element that it is in.
     tape = json.dumps({"name": name, "text": text}).replace("<", "\\u003c")
     kept = [line for line in html.splitlines() if "./assets/page." not in line]
     body = f'<script>window.TAPE = {tape};</script>\n<script type="module">\n{script}\n</script>\n</body>'

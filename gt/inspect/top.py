@@ -1,4 +1,4 @@
-"""What a GT server is doing, in the terminal: a live twin of the page's cluster view.
+"""Shows the state of a GT server in the terminal, as the cluster view of the page does in a browser.
 
     python -m gt.top -p 29500                # a server, by its port (and --host)
     python -m gt.top --log gt.log            # or from an instruction log, also while it grows
@@ -27,21 +27,27 @@ from gt.inspect.modules import matcher, module_rows
 from gt.inspect.tape import Span, read_tape
 
 SECONDS = 1.0
-_ENDING = 1 << 22
-"""How many bytes at the end of a log, or characters of a server's tape, are read."""
+_MAX_READ = 1 << 22
+"""How many bytes at the end of a log, or characters at the end of a server's tape, are read."""
 _PAGES = 8
-"""How many pages of a server's tape are read at once: it may grow faster than that."""
+"""The largest number of pages of a server's tape that one update reads: the tape may grow faster."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command's entry point; the result is its exit code."""
     parser = argparse.ArgumentParser(prog="python -m gt.top", description="Watch a GT server.")
-    parser.add_argument("--host", default="127.0.0.1", help="where the server is (default 127.0.0.1)")
-    parser.add_argument("-p", "--port", type=int, help="its port")
-    parser.add_argument("--log", metavar="LOG", help="an instruction log, in place of a server")
-    parser.add_argument("--module", metavar="NAME", help="show modules of this name only: layers.0")
-    parser.add_argument("--once", action="store_true", help="show it once, then end")
-    parser.add_argument("--every", type=float, default=SECONDS, metavar="SECONDS", help="default 1")
+    parser.add_argument("--host", default="127.0.0.1", help="the server's machine (default %(default)s)")
+    parser.add_argument("-p", "--port", type=int, help="the server's port")
+    parser.add_argument("--log", metavar="LOG", help="read an instruction log instead of a server")
+    parser.add_argument("--module", metavar="NAME", help="show only modules of this name, such as layers.0")
+    parser.add_argument("--once", action="store_true", help="print the tables once, then end")
+    parser.add_argument(
+        "--every",
+        type=float,
+        default=SECONDS,
+        metavar="SECONDS",
+        help="the time between updates (default %(default)g)",
+    )
     options = parser.parse_args(arguments)
     if (options.port is None) == (options.log is None):
         parser.error("give either a server's port with -p, or an instruction log with --log")
@@ -70,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _server(connection: RemoteConnection, module: str | None) -> Callable[[], Group]:
-    """A function that renders the state of a running server, and the modules on the end of its tape."""
+    """A function that renders the state of a running server, and the modules at the end of its tape."""
     before: dict[str, int] = {}
     when = time.monotonic()
     text, end = "", 0
@@ -79,7 +85,7 @@ def _server(connection: RemoteConnection, module: str | None) -> Callable[[], Gr
         nonlocal when, text, end
         for _ in range(_PAGES):
             page = connection.get_tape(end)
-            text, end, start = (text + page.text)[-_ENDING:], page.next, end
+            text, end, start = (text + page.text)[-_MAX_READ:], page.next, end
             if end <= start:
                 break
         modules = module_tables(read_tape(text.splitlines()).spans, module)
@@ -142,9 +148,9 @@ def _log(path: Path, module: str | None) -> Callable[[], Group]:
     def render() -> Group:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(0, size - _ENDING))
+            file.seek(max(0, size - _MAX_READ))
             lines = file.read().decode(errors="replace").splitlines()
-        tape = read_tape(lines[1:] if size > _ENDING else lines)
+        tape = read_tape(lines[1:] if size > _MAX_READ else lines)
         clients = Table(title=f"{path.name}: clients", title_justify="left")
         for title in ("client", "instructions", "sent", "seconds on workers"):
             clients.add_column(title, justify="left" if title == "client" else "right")

@@ -26,14 +26,14 @@ def main() -> None:
     parser.add_argument(
         "--no-sharding",
         action="store_true",
-        help="keep all tensors of a client on one worker, however many there are",
+        help="keep all tensors of a client on one worker, even if there are several",
     )
     parser.add_argument(
         "--shard-threshold",
         type=int,
         default=SHARD_THRESHOLD,
         metavar="N",
-        help="with several workers, split tensors from so many elements on (default %(default)s)",
+        help="with several workers, split tensors that have at least N elements (default %(default)s)",
     )
     options = command_line.parse(parser)
     server: Server | None = None

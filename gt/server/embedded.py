@@ -1,4 +1,4 @@
-"""The embedded server: a dispatcher and one worker inside the user's own program.
+"""The embedded server: a dispatcher and one worker inside the user's program.
 
 It uses the same classes as other servers, with calls instead of sockets: nothing is encoded.
 """
@@ -15,7 +15,7 @@ from gt.errors import ProtocolError
 from gt.interrupts import deferred
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instructions import LocalInstruction, Part, Upload
-from gt.stream.modifiers import Given
+from gt.stream.modifiers import ModifierLike
 from gt.transport.assembly import Replies
 from gt.transport.protocol import Fetched, Layouts, Member, TapeLines
 from gt.worker import Worker
@@ -56,9 +56,9 @@ class LocalWorker:
     def update_members(self, epoch: int, members: dict[str, Member]) -> None:
         """Nothing to do: it is the only worker."""
 
-    def ask_specs(self, client: str) -> None:
+    def request_specs(self, client: str) -> None:
         """Report the specs of a client's tensors."""
-        self._dispatcher.specs(client, *self.worker.specs(client))
+        self._dispatcher.receive_specs(client, *self.worker.specs(client))
 
 
 class LocalServer:
@@ -67,8 +67,8 @@ class LocalServer:
     def __init__(
         self,
         engine: str = "pytorch",
-        dispatcher_modifiers: Sequence[Given] = (),
-        worker_modifiers: Sequence[Given] = (),
+        dispatcher_modifiers: Sequence[ModifierLike] = (),
+        worker_modifiers: Sequence[ModifierLike] = (),
     ) -> None:
         self.worker = Worker("auto_worker", engine, modifiers=worker_modifiers, embedded=True)
         self.dispatcher = Dispatcher(dispatcher_modifiers)
@@ -84,7 +84,7 @@ class LocalConnection:
         self.server = server
         self._replies = Replies()
         self.sent = 0
-        self.under_way = 0
+        self.unacknowledged = 0
         self.name = server.dispatcher.connect(self)
         logs.debug("client", f"connected as {self.name} to a server in this program")
 
@@ -149,7 +149,7 @@ class LocalConnection:
             self.server.worker.sends_repeats[self.name] = detector
 
     def before_close(self) -> None:
-        """Note that no reads follow."""
+        """Record that no reads follow, so that no engine is loaded only to end."""
         self.server.link.closing = True
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The clients and workers that are connected to a server; the dispatcher's links to them."""
+"""The clients and workers that are connected to a server, as the dispatcher's links."""
 
 import secrets
 import time
@@ -11,7 +11,7 @@ from gt.stream.repeats import RepeatDecoder, RepeatEncoder
 from gt.transport import protocol, shared_memory
 
 ACK_EVERY = 4
-"""How many batches one acknowledgement is for, at most. A client may send more without waiting for one."""
+"""One acknowledgement covers up to this many batches. A client may send more without waiting for one."""
 
 ACK_SECONDS = 0.002
 """If the last acknowledgement was longer ago than this, a batch is acknowledged at once."""
@@ -112,9 +112,9 @@ class WorkerPeer(Peer):
 
     def update_members(self, epoch: int, members: dict[str, protocol.Member]) -> None:
         """Send it the current workers."""
-        self.post(protocol.Mesh(epoch, members))
+        self.post(protocol.Members(epoch, members))
 
-    def ask_specs(self, client: str) -> None:
+    def request_specs(self, client: str) -> None:
         """Request the specs of a client's tensors."""
         self.post(protocol.GetSpecs(client))
 

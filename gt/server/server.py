@@ -15,9 +15,9 @@ from gt import logs
 from gt.dispatcher import Dispatcher
 from gt.dispatcher.sharding.policy import SHARD_THRESHOLD, Policy
 from gt.errors import ConnectionLost, ProtocolError
-from gt.server.departures import Departures
+from gt.server.leaving_peers import LeavingPeers
 from gt.server.peers import ClientPeer, WorkerPeer
-from gt.stream.modifiers import Given, Installed
+from gt.stream.modifiers import Installed, ModifierLike
 from gt.transport import protocol, shared_memory
 from gt.transport.connection import configure, endpoint, readable
 
@@ -25,11 +25,11 @@ TICK_SECONDS = 0.1
 """How often the server checks for dead processes and for work that waits too long."""
 
 MAX_REQUESTS = 256
-"""How many requests for statistics or layouts one client may have open."""
+"""The largest number of unanswered requests for statistics or layouts of one client."""
 
 MAX_QUEUED = 4096
-"""How many batches of one client may be queued. gt's client stays far below; one that exceeds it is
-refused."""
+"""The largest number of queued batches of one client. gt's client stays far below; a client that exceeds it
+is refused."""
 
 
 class Server:
@@ -39,7 +39,7 @@ class Server:
         self,
         address: str,
         expected_workers: int = 0,
-        modifiers: Sequence[Given] | Installed = (),
+        modifiers: Sequence[ModifierLike] | Installed = (),
         report: Callable[[str], None] = logs.verbose,
         owned: bool = False,
         enable_sharding: bool = True,
@@ -50,7 +50,7 @@ class Server:
         self.address = address
         self._report = report
         self._owned = owned
-        """Whether a program started it for its own use."""
+        """Whether a program started the server for its own use."""
         self._expected_workers = expected_workers
         self._waiting: list[tuple[bytes, protocol.Hello]] = []
         """Clients that connected before all expected workers had joined."""
@@ -61,7 +61,7 @@ class Server:
         """Peers whose queue of outgoing messages is full."""
         self._refused: dict[bytes, None] = {}
         """Peers that were refused recently, each of which is logged once."""
-        self._departures = Departures()
+        self._leaving_peers = LeavingPeers()
         self._dead: set[bytes] = set()
         """Peers whose process had ended at the last tick."""
         self._unswept: set[str] = set()
@@ -118,10 +118,10 @@ class Server:
         """Handle up to `most` messages that have arrived."""
         for _ in range(most):
             if not readable(self._socket):
-                self._departures.all_read()
+                self._leaving_peers.all_read()
                 return
             identity, *parts = self._socket.recv_multipart(copy=False)
-            self._departures.message_from(identity.bytes, len(self._open))
+            self._leaving_peers.message_from(identity.bytes, len(self._open))
             self._receive(identity.bytes, parts)
 
     def post(self, identity: bytes, message: Any, frames: Sequence[Any] = ()) -> None:
@@ -253,7 +253,7 @@ class Server:
                 self._check_requests(peer)
                 self._stats.append(_StatsRequest(peer, request))
             case protocol.Bye():
-                self._departures.add_leaving(peer.identity)
+                self._leaving_peers.add_leaving(peer.identity)
             case _:
                 raise ProtocolError(f"a client sent a {type(message).__name__}")
 
@@ -273,7 +273,7 @@ class Server:
                     replies.append(_Reply(one, frame))
                 self.dispatcher.done(sequence, seconds, failed, replies, marks, injected)
             case protocol.Specs(client, tensors, failures):
-                self.dispatcher.specs(client, tensors, failures)
+                self.dispatcher.receive_specs(client, tensors, failures)
             case protocol.WorkerStats(number, stats):
                 for request in self._stats:
                     request.answer(peer.name, number, stats)
@@ -294,7 +294,7 @@ class Server:
             self._open.discard(fd)
             identity = self._by_fd.pop(fd, None)
             if identity is not None:
-                self._departures.lost(identity, "its connection ended")
+                self._leaving_peers.lost(identity, "its connection ended")
             else:
                 self._report("a connection ended without a hello: not a gt client or worker")
 
@@ -304,22 +304,22 @@ class Server:
             peer.identity for peer in self._peers.values() if peer.local and not shared_memory.alive(peer.pid)
         }
         for identity in dead & self._dead:  # a tick later, when its last messages have arrived
-            self._departures.lost(identity, "its process ended")
+            self._leaving_peers.lost(identity, "its process ended")
         self._dead = dead
         self._unswept = {memory for memory in self._unswept if not shared_memory.sweep(memory)}
 
     def _drop_departed(self) -> None:
         """Drop peers that have left, once their messages are read and, with a log file, executed."""
-        for identity, why in self._departures.read():
+        for identity, why in self._leaving_peers.read():
             self._drop(identity, why)
-        for identity in self._departures.leaving():
+        for identity in self._leaving_peers.leaving():
             peer = self._peers.get(identity)
             if peer is None or not self.dispatcher.unfinished(peer.name):
                 self._drop(identity, "it disconnected")
                 self.post(identity, protocol.ByeAck())
 
     def _drop(self, identity: bytes, why: str) -> None:
-        self._departures.forget(identity)
+        self._leaving_peers.forget(identity)
         self._waiting = [one for one in self._waiting if one[0] != identity]
         peer = self._peers.pop(identity, None)
         if peer is None:

@@ -4,24 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gt import logs
-from gt.stream.instruction_table import INSTRUCTION_TABLE, WITH_DATA, Words
+from gt.stream.instruction_table import INSTRUCTION_TABLE, WITH_DATA, EntryText
 from gt.stream.instructions import Injected, LocalInstruction, Op
 from gt.stream.repeats import COMPOUND, flat
-from gt.stream.tape_entries import Described, LayoutEvent, RepeatedLayoutEvents
+from gt.stream.tape_entries import LayoutEvent, RepeatedLayoutEvents, UploadEntry
 
 MAX_INJECTED = 10_000
-"""How many injected instructions of a chunk are described; of further ones, only the number is logged."""
+"""The largest number of injected instructions of a chunk that are logged; of more, only the number is."""
 
 MAX_TEXT = 1000
-"""How many characters each field of an injected instruction's description has at most."""
+"""The largest number of characters in each field of an injected instruction's description."""
 
 COMPOUND.add(RepeatedLayoutEvents)
 
-Shown = LocalInstruction | Described | LayoutEvent | Injected
+Shown = LocalInstruction | UploadEntry | LayoutEvent | Injected
 """An entry of the tape."""
 
 
-def without_data(instructions: Sequence[LocalInstruction]) -> "Sequence[LocalInstruction | Described]":
+def without_data(instructions: Sequence[LocalInstruction]) -> "Sequence[LocalInstruction | UploadEntry]":
     """The instructions, with entries that hold no data in place of uploads."""
     if WITH_DATA.isdisjoint(map(type, instructions)):
         return instructions
@@ -36,7 +36,7 @@ def _without_data(instruction: LocalInstruction) -> Any:
 def injected(
     received: Sequence[LocalInstruction], passed_on: Sequence[LocalInstruction], prefix: str
 ) -> list[Injected]:
-    """Descriptions of the instructions that modifiers added: passed on, but not among those received."""
+    """Descriptions of the instructions that modifiers added: issued, but not received."""
     known = {id(one) for one in received}
     freed = {one for one in received if type(one) is int}
     new = [one for one in passed_on if (one not in freed if type(one) is int else id(one) not in known)]
@@ -56,7 +56,7 @@ def tensor_of(instruction: Shown) -> int:
     return next(iter(row.makes(instruction) or row.reads(instruction)), -1)
 
 
-def describe(instruction: Shown, prefix: str) -> Words:
+def describe(instruction: Shown, prefix: str) -> EntryText:
     """The name of an entry on the tape, the tensor it is about, and its other details."""
     return INSTRUCTION_TABLE[type(instruction)].describe(instruction, prefix)
 

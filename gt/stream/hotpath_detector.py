@@ -32,23 +32,23 @@ from gt.stream.tokens import (
 )
 
 MIN_SEQUENCE_OPS = 4
-"""How many ops a sequence has at least."""
+"""The smallest number of ops in a sequence."""
 
 _SCAN_INSTRUCTIONS = 512
-"""How many instructions are checked for novelty at a time."""
+"""The number of instructions that are checked with the n-gram filter at a time."""
 
 _RESYNC_OPS = 32
-"""How many recent ops are compared to find the current position in a sequence."""
+"""The number of recent ops that are compared to find the current position in a sequence."""
 
 _MAX_PATTERNS = 1 << 16
-"""How many distinct patterns are counted: bounds the memory of a program that never repeats."""
+"""The largest number of patterns that are counted, which bounds memory in programs that never repeat."""
 
 
 class HotPathDetector:
     """Injects `WorkerHotPathStart` and `WorkerHotPathEnd` around one client's repeated sequences.
 
-    It never holds an instruction back. A start is a prediction: the code that uses the markers
-    (RepeatBuilder) holds the instructions until the end marker, which has whether the sequence was complete.
+    The detector holds no instruction back. A start marker is a prediction: RepeatBuilder, which uses the
+    markers, holds the instructions until the end marker, which states whether the sequence was complete.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class HotPathDetector:
         self.sequences: dict[str, HotSequence] = {}
         self._shortest, self._longest = shortest, longest
         self._starts: dict[str, list[HotSequence]] = {}
-        """Sequences by the name of their first op, the longest first."""
+        """The known sequences by the name of their first op, the longest first."""
         self._cycles: dict[str, list[Token | None]] = {}
-        """The tokens of sequences whose beginning in their loop is a guess, by id."""
+        """By sequence id: the tokens of a loop whose first op is only estimated."""
         # Used while no sequence is predicted:
         self._history: list[Token | None] = []
         self._mentioned: dict[int, int] = {}
@@ -72,16 +72,15 @@ class HotPathDetector:
         self._region = -1
         """The index in the history of the last open Boundary; -1 if there is none."""
         self._ngram_filter = NGramFilter(MIN_UNROLLED_OPS)
-        self._unlearned: list[Op | None] = []
-        """Ops after the end of the history that the n-gram filter found to be new; not yet converted to
-        tokens."""
+        self._skipped: list[Op | None] = []
+        """Ops after the end of the history, found to be new by the n-gram filter; not converted to tokens."""
         # Used while one is predicted:
         self._current: Prediction | None = None
-        self._skip = 0
-        """How many ops must pass before the next prediction."""
+        self._to_skip = 0
+        """The number of ops to skip before the next prediction."""
         self._total = self._hot = 0
         self._inside = -1
-        """How many instructions the current sequence has so far; -1 outside of one."""
+        """The number of instructions in the current sequence so far; -1 outside of a sequence."""
         self._after = False
         """Whether a sequence has just ended: frees that follow directly are counted as part of it."""
         self._patterns: set[int] = set()
@@ -120,7 +119,7 @@ class HotPathDetector:
 
     def patterns(self) -> set[int]:
         """A hash of each distinct run of unpredicted ops between two instructions that end one."""
-        names = [token and token[0] for token in self._history] + [cmd and cmd.op for cmd in self._unlearned]
+        names = [token and token[0] for token in self._history] + [cmd and cmd.op for cmd in self._skipped]
         return self._patterns | run_hashes(names)
 
     def feed(self, instructions: Sequence[LocalInstruction]) -> list[LocalInstruction]:
@@ -129,20 +128,20 @@ class HotPathDetector:
             return list(instructions)
         out: list[Any] = []
         self.marked, self.completed = [], []
-        place = 0
-        while place < len(instructions):
+        index = 0
+        while index < len(instructions):
             current = self._current
             if current is None:
-                taken = self._skip_new(instructions, place)
+                taken = self._skip_new(instructions, index)
             else:
-                taken = current.take(instructions, place)
+                taken = current.take(instructions, index)
             if taken:
-                out += instructions[place : place + taken]
-                place += taken
+                out += instructions[index : index + taken]
+                index += taken
                 if current is not None and not current.left:
                     self._complete(current, out)
             else:
-                place = self._process_each(instructions, place, out)
+                index = self._process_each(instructions, index, out)
         self._total += len(instructions)
         if self.marked or self._inside >= 0 or self._after:
             self._count_hot(out)
@@ -151,66 +150,66 @@ class HotPathDetector:
     def _count_hot(self, out: Sequence[Any]) -> None:
         """Count the instructions inside of complete sequences, and the frees right after them."""
         before = 0
-        for place in [*self.marked, len(out)]:
+        for index in [*self.marked, len(out)]:
             if self._after:
                 end = before
-                while end < place and type(out[end]) is int:
+                while end < index and type(out[end]) is int:
                     end += 1
                 self._hot += end - before
-                self._after = end == place == len(out)
+                self._after = end == index == len(out)
             if self._inside >= 0:
-                self._inside += place - before
-            if place == len(out):
+                self._inside += index - before
+            if index == len(out):
                 return
-            mark, before = out[place], place + 1
+            mark, before = out[index], index + 1
             if type(mark) is WorkerHotPathStart:
                 self._inside, self._after = 0, False
             else:
                 self._hot += self._inside if mark.complete else 0
                 self._inside, self._after = -1, mark.complete
 
-    def _skip_new(self, instructions: Sequence[LocalInstruction], place: int) -> int:
-        """How many instructions from this index on cannot be part of a repetition, by op names.
+    def _skip_new(self, instructions: Sequence[LocalInstruction], index: int) -> int:
+        """The number of instructions from this index on that cannot be part of a repetition, by op names.
 
-        They become history later. 0 if one may begin a sequence, or if there are too few to be worth it.
+        They are added to the history later. 0 if one of them may begin a sequence, or if they are few.
         """
-        rest: Sequence[Any] = instructions[place : place + _SCAN_INSTRUCTIONS]
+        rest: Sequence[Any] = instructions[index : index + _SCAN_INSTRUCTIONS]
         if next((one.op for one in rest if type(one) is Op), None) in self._starts:
             return 0
         if not IN_SEQUENCE.issuperset(map(type, rest)):
             rest = [*itertools.takewhile(lambda one: type(one) in IN_SEQUENCE, rest)]
-        # After ops that were skipped, also a single one: adding it to the history adds all of them.
-        if len(rest) < (1 if self._unlearned else MIN_BULK_INSTRUCTIONS) or self._skip or self._region >= 0:
+        # After skipped ops even one op is skipped: adding it to the history would add all of them.
+        if len(rest) < (1 if self._skipped else MIN_BULK_INSTRUCTIONS) or self._to_skip or self._region >= 0:
             return 0
         ops = [one for one in rest if type(one) is Op]
         names = [op.op for op in ops]
         if not self._starts.keys().isdisjoint(names):
             return 0
-        if not self._unlearned:
+        if not self._skipped:
             self._ngram_filter.add([token and token[0] for token in self._history[self._ngram_filter.seen :]])
         if not self._ngram_filter.add(names, new=True):
             return 0
-        self._unlearned += ops
-        if len(self._history) + len(self._unlearned) > 8 * self._longest:
-            self._start_over()
+        self._skipped += ops
+        if len(self._history) + len(self._skipped) > 8 * self._longest:
+            self._clear_history()
         return len(rest)
 
-    def _catch_up(self) -> None:
+    def _add_skipped(self) -> None:
         """Add the ops that were skipped to the history."""
-        unlearned, self._unlearned = self._unlearned, []
-        for cmd in unlearned:
+        skipped, self._skipped = self._skipped, []
+        for cmd in skipped:
             if cmd is None:
-                self._push(None)
+                self._add_token(None)
             else:
-                self._learn(cmd)
+                self._add_op(cmd)
 
-    def _process_each(self, instructions: Sequence[LocalInstruction], place: int, out: list[Any]) -> int:
+    def _process_each(self, instructions: Sequence[LocalInstruction], index: int, out: list[Any]) -> int:
         """Handle instructions one by one until a sequence begins or ends; returns the next index."""
         append, mentioned = out.append, self._mentioned
         current = self._current
         cmd: Any
-        for cmd in instructions[place:]:
-            place += 1
+        for cmd in instructions[index:]:
+            index += 1
             kind = type(cmd)
             if kind is Op:
                 if current is not None:
@@ -223,7 +222,7 @@ class HotPathDetector:
                     begins = current is not None
                     if current is None:
                         append(cmd)
-                        self._learn(cmd)
+                        self._add_op(cmd)
                         continue
                 append(cmd)
                 current.add(cmd)
@@ -231,7 +230,7 @@ class HotPathDetector:
                     self._complete(current, out)
                     current = None
                 elif begins:
-                    return place
+                    return index
             elif kind is int:
                 if current is None:
                     mentioned.pop(cmd, None)
@@ -246,12 +245,12 @@ class HotPathDetector:
                 append(cmd)
                 self._break()
                 if kind is Boundary:
-                    self._boundary(cmd.begins)
-                return place
-        return place
+                    self._handle_boundary(cmd.begins)
+                return index
+        return index
 
     def count(self, repeat: Repeat) -> None:
-        """Count a repeat that the client issued as such, before it is fed."""
+        """Count a repeat that the client issued as one instruction. Call this before `feed`."""
         known = self.sequences.get(repeat.sequence.id) or HotSequence(repeat.sequence.steps)
         self.sequences.setdefault(known.id, known).hits += 1
         self._total += repeat.size - 1
@@ -268,7 +267,7 @@ class HotPathDetector:
 
     @property
     def expected(self) -> tuple[int, HotSequence | None]:
-        """How many ops of the predicted sequence are to come, and the sequence; (0, None) if none is."""
+        """The number of ops to come of the predicted sequence, and the sequence; (0, None) without one."""
         current = self._current  # read once: another thread may call `feed` meanwhile
         left = 0 if current is None else current.left
         return (left, current.sequence) if current is not None and left else (0, None)
@@ -281,8 +280,8 @@ class HotPathDetector:
     def _begin(self, cmd: Op, out: list[Any]) -> Prediction | None:
         """Predict a known sequence that begins with this op; None if there is none."""
         known = self._starts.get(cmd.op)
-        if self._skip:
-            self._skip -= 1
+        if self._to_skip:
+            self._to_skip -= 1
             return None
         if not known:
             return None
@@ -298,20 +297,20 @@ class HotPathDetector:
     def _missed(
         self, prediction: Prediction, cmd: Op, refs: tuple[int, ...], out: list[Any]
     ) -> Prediction | None:
-        """Switch to another sequence with the same beginning that continues with this op, or give up."""
-        current, place = prediction.sequence, len(prediction.ops)
+        """Switch to a sequence with the same beginning that continues with this op, or give up."""
+        current, index = prediction.sequence, len(prediction.ops)
         for other in self._starts[current.steps[0].op]:
-            if len(other.steps) > place:
-                step = other.steps[place]
+            if len(other.steps) > index:
+                step = other.steps[index]
                 same = cmd.op == step.op and refs == step.inputs and alike(cmd.attrs, step.attrs)
-                if same and prediction.could_be(other):
+                if same and prediction.is_beginning_of(other):
                     prediction.switch_to(other)
                     return prediction
         if self._end(out):
             return None
         last: Sequence[Any] = self._history[-_RESYNC_OPS:]
         recent: list[Any] = [*itertools.takewhile(lambda token: token is not None, reversed(last))][::-1]
-        self._skip = ops_until_start(current, [*recent, (cmd.op, refs, cmd.attrs)])
+        self._to_skip = ops_until_start(current, [*recent, (cmd.op, refs, cmd.attrs)])
         return None
 
     def _end(self, out: list[Any]) -> bool:
@@ -319,7 +318,7 @@ class HotPathDetector:
         prediction = self._current
         assert prediction is not None
         for other in self._starts[prediction.sequence.steps[0].op]:
-            if len(other) == len(prediction.ops) and prediction.could_be(other):
+            if len(other) == len(prediction.ops) and prediction.is_beginning_of(other):
                 prediction.switch_to(other)
                 self._complete(prediction, out)
                 return True
@@ -332,28 +331,28 @@ class HotPathDetector:
         out.append(WorkerHotPathEnd(prediction.sequence.id, False))
         prediction.sequence.misses += 1
         for cmd in prediction.ops:
-            self._learn(cmd)
+            self._add_op(cmd)
 
     def _begin_cycle_here(self, prediction: Prediction) -> None:
-        """Move the beginning of a loop's sequence to where the loop was interrupted, such as by a read."""
+        """Let the sequence of a loop begin where the loop was interrupted, for example by a read."""
         tokens = self._cycles.pop(prediction.sequence.id, None)
         if tokens is not None:
-            place = len(prediction.ops)
-            self._add_sequence(steps_of(tokens[place:] + tokens[:place]))
+            index = len(prediction.ops)
+            self._add_sequence(steps_of(tokens[index:] + tokens[:index]))
 
     def _break(self) -> None:
-        """Add a break: no sequence extends beyond this point."""
-        self._skip = 0
-        if self._unlearned:
-            if self._unlearned[-1] is not None:
-                self._unlearned.append(None)
+        """Add a break to the history: no sequence extends across it."""
+        self._to_skip = 0
+        if self._skipped:
+            if self._skipped[-1] is not None:
+                self._skipped.append(None)
                 self._ngram_filter.add([None])
         elif self._history and self._history[-1] is not None:
-            self._push(None)
+            self._add_token(None)
 
-    def _boundary(self, begins: bool) -> None:
+    def _handle_boundary(self, begins: bool) -> None:
         """Handle a Boundary: the ops between two of them are a sequence from the first occurrence on."""
-        self._catch_up()
+        self._add_skipped()
         if begins:
             self._region = len(self._history)
             return
@@ -362,10 +361,10 @@ class HotPathDetector:
         if region >= 0 and tokens and None not in tokens and len(tokens) <= self._longest:
             self._add_sequence(steps_of(tokens), explicit=True)
 
-    def _learn(self, cmd: Op) -> None:
+    def _add_op(self, cmd: Op) -> None:
         """Add an op to the history, as a token."""
-        if self._unlearned:
-            self._catch_up()
+        if self._skipped:
+            self._add_skipped()
         mentioned = self._mentioned
         now = here = len(self._history) * POSITIONS
         distances: list[int] = []
@@ -374,9 +373,9 @@ class HotPathDetector:
             here += 1
             mentioned[tensor] = here
         mentioned[cmd.result] = now
-        self._push((cmd.op, tuple(distances), cmd.attrs))
+        self._add_token((cmd.op, tuple(distances), cmd.attrs))
 
-    def _push(self, token: Token | None) -> None:
+    def _add_token(self, token: Token | None) -> None:
         """Append a token, or None for a break, and detect whether the last tokens repeat those before."""
         history = self._history
         now = len(history)
@@ -387,33 +386,33 @@ class HotPathDetector:
             self._run += 1
             enough = TINY_LOOP_OPS if period < TINY_PERIOD else MIN_UNROLLED_OPS
             if self._run >= period and self._run >= enough:
-                self._commit(period * -(-enough // period))
+                self._add_period(period * -(-enough // period))
         else:
             before = self._last_index.get(key, -1)
             self._period = now - before if before >= 0 and now - before <= self._longest else 0
             self._run = 1 if self._period else 0
         self._last_index[key] = now
         if now > 8 * self._longest:
-            self._start_over()
+            self._clear_history()
 
-    def _start_over(self) -> None:
-        """Clear the history, which has grown to its limit. Known sequences stay."""
+    def _clear_history(self) -> None:
+        """Clear the history, which has grown to its limit. The known sequences are kept."""
         if len(self._patterns) < _MAX_PATTERNS:
             self._patterns = self.patterns()
         self._history.clear()
-        self._unlearned.clear()
+        self._skipped.clear()
         self._ngram_filter = NGramFilter(MIN_UNROLLED_OPS)
         self._mentioned.clear()
         self._last_index.clear()
         self._period = self._run = 0
         self._region = -1
 
-    def _commit(self, period: int) -> None:
+    def _add_period(self, period: int) -> None:
         """Add the sequences in the last period of the history, which equals the period before it."""
         cycle = self._history[-period:]
         for start, end in cut_cycle(cycle):
             tokens = shortest_period([cycle[n % period] for n in range(start, end)])
-            if len(tokens) < self._shortest or self._known_in_parts(tokens):
+            if len(tokens) < self._shortest or self._is_concatenation(tokens):
                 continue
             known = self._add_sequence(steps_of(tokens))
             if None not in cycle and known.repeats == 1:
@@ -435,15 +434,15 @@ class HotPathDetector:
         starts.sort(key=len, reverse=True)
         return known
 
-    def _known_in_parts(self, tokens: Sequence[Token | None]) -> bool:
+    def _is_concatenation(self, tokens: Sequence[Token | None]) -> bool:
         """Whether these tokens are a concatenation of two or more known sequences."""
-        place = parts = 0
-        while place < len(tokens):
-            token = tokens[place]
+        index = parts = 0
+        while index < len(tokens):
+            token = tokens[index]
             lengths = {len(one) for one in self._starts.get(token[0], ())} if token is not None else set()
             for length in lengths:
-                if HotSequence(steps_of(tokens[place : place + length])).id in self.sequences:
-                    place, parts = place + length, parts + 1
+                if HotSequence(steps_of(tokens[index : index + length])).id in self.sequences:
+                    index, parts = index + length, parts + 1
                     break
             else:
                 return False

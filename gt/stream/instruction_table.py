@@ -1,8 +1,8 @@
 """The instruction table: one row for each type of instruction, and for each other kind of tape entry.
 
-A row has who may issue an instruction, which tensors it reads, makes and frees, where it may occur, and how
-the tape shows it. Clients, the dispatcher and workers read the table; a client's batch is checked against it
-once, when the dispatcher receives it, in every mode.
+A row states which layers may issue an instruction, which tensors it reads, makes and frees, where it may
+occur, and how the tape shows it. Clients, the dispatcher and workers read the table. The dispatcher checks a
+client's batch against it once, on receipt.
 
 To add a type of instruction: its struct in `instructions.py`, its row here, and its executor in
 `gt/worker/executors.py`. An instruction that reads and makes no tensor goes to every worker of a client; one
@@ -38,13 +38,13 @@ from gt.stream.instructions import (
 )
 from gt.stream.layouts import Sharded
 from gt.stream.repeats import Repeat
-from gt.stream.tape_entries import Described, LayoutEvent
+from gt.stream.tape_entries import LayoutEvent, UploadEntry
 
 CLIENT = "client"
 DISPATCHER = "dispatcher"
 WORKER = "worker"
 
-Words = tuple[str, str, str]
+EntryText = tuple[str, str, str]
 """The name of an instruction on the tape, the tensor it is about, and its other details."""
 
 
@@ -66,7 +66,7 @@ class Row(NamedTuple):
     type: type
     origins: frozenset[str]
     """The layers that may issue it; empty if it exists only on the wire or on the tape."""
-    describe: Callable[[Any, str], Words]
+    describe: Callable[[Any, str], EntryText]
     """Its text for the tape; the second argument is the prefix of tensor ids: empty, or `CLIENT_`."""
     reads: Callable[[Any], Sequence[int]] = _no_tensors
     """The tensors that must exist before it."""
@@ -75,9 +75,10 @@ class Row(NamedTuple):
     frees: Callable[[Any], Sequence[int]] = _no_tensors
     """The tensors that do not exist after it."""
     refuse: Callable[[Any], str | None] | None = None
-    """Why a client may not send this one, although it may send others of the type; None if it may."""
+    """The reason why a client may not send this instruction, although it may send others of the type; else
+    None."""
     in_sequence: bool = False
-    """Whether it may occur inside a repeated sequence; if not, it ends one."""
+    """Whether it may occur inside a repeated sequence; if not, it ends the sequence."""
     overlaps: bool = False
     """Whether a worker may execute it while a compiled step runs in the background."""
     without_data: Callable[[Any], Any] | None = None
@@ -123,7 +124,7 @@ def _set(types: set[type], kind: type, member: bool) -> None:
 # --- text for the tape ---
 
 
-def _describe_op(op: Op, prefix: str) -> Words:
+def _describe_op(op: Op, prefix: str) -> EntryText:
     inputs, row = op.inputs, OPS.get(op.op)
     kind = row.kind if row is not None else "Op"
     key = "tensor_id" if kind == "CreateTensor" else "result"
@@ -136,7 +137,7 @@ def _describe_op(op: Op, prefix: str) -> Words:
     return kind, f"{key}={prefix}{op.result}", rest
 
 
-def _describe_exchange(one: Exchange, prefix: str) -> Words:
+def _describe_exchange(one: Exchange, prefix: str) -> EntryText:
     rest = (
         f"input={prefix}{one.tensor} shape={field(one.shape)} from={one.source} to={one.target} "
         f"number={one.number}"
@@ -144,7 +145,7 @@ def _describe_exchange(one: Exchange, prefix: str) -> Words:
     return one.kind, f"result={prefix}{one.result}", rest
 
 
-def _describe_shard_op(one: ShardOp, prefix: str) -> Words:
+def _describe_shard_op(one: ShardOp, prefix: str) -> EntryText:
     rest = (
         f"input={prefix}{one.tensor} num_shards={one.num_shards} axis={one.axis} start={one.start} "
         f"stop={one.stop}"
@@ -152,16 +153,16 @@ def _describe_shard_op(one: ShardOp, prefix: str) -> Words:
     return "ShardOp", f"result={prefix}{one.result}", rest
 
 
-def _describe_signal(one: Signal, prefix: str) -> Words:
+def _describe_signal(one: Signal, prefix: str) -> EntryText:
     where = f"layout={one.layout} workers={field(one.workers) if one.workers else 'all'}"
     return "Signal", f"tensor_id={prefix}{one.tensor}", f"signal={one.name} {where}"
 
 
-def _describe_upload(one: Described, prefix: str) -> Words:
+def _describe_upload(one: UploadEntry, prefix: str) -> EntryText:
     return "CreateTensor", f"tensor_id={prefix}{one.result}", f"shape={field(one.shape)} dtype={one.dtype}"
 
 
-def _describe_layout(one: LayoutEvent, prefix: str) -> Words:
+def _describe_layout(one: LayoutEvent, prefix: str) -> EntryText:
     placement = one.placement
     rest = f"shape={field(one.shape)} dtype={one.dtype} layout={placement}"
     if isinstance(placement.layout, Sharded) and placement.layout.sizes:
@@ -174,7 +175,7 @@ def field(value: object) -> str:
     return "x".join(map(str, value)) or "()" if isinstance(value, list | tuple) else str(value)
 
 
-def _named(one: Any, prefix: str) -> Words:
+def _named(one: Any, prefix: str) -> EntryText:
     return type(one).__name__, "", ""
 
 
@@ -201,13 +202,13 @@ def _refuse_part(one: CreateTensor | GetData) -> str | None:
     return None if one.part is None else "with a part of a tensor, which only the dispatcher may do"
 
 
-def _upload_without_data(one: Upload) -> Described:
-    return Described(one.result, one.array.shape, one.array.dtype.name, one.array.nbytes)
+def _upload_without_data(one: Upload) -> UploadEntry:
+    return UploadEntry(one.result, one.array.shape, one.array.dtype.name, one.array.nbytes)
 
 
-def _create_without_data(one: CreateTensor) -> Described:
+def _create_without_data(one: CreateTensor) -> UploadEntry:
     shape = one.array.shape if one.part is None else one.part.shape
-    return Described(one.result, shape, one.array.dtype, one.array.nbytes)
+    return UploadEntry(one.result, shape, one.array.dtype, one.array.nbytes)
 
 
 _BOTH = frozenset({CLIENT, DISPATCHER})
@@ -294,7 +295,7 @@ for _row in (
     Row(Define, _NOT_ISSUED, _named),
     Row(Replay, _NOT_ISSUED, _named),
     # On the tape only:
-    Row(Described, _NOT_ISSUED, _describe_upload, makes=_result, size=attrgetter("nbytes")),
+    Row(UploadEntry, _NOT_ISSUED, _describe_upload, makes=_result, size=attrgetter("nbytes")),
     Row(LayoutEvent, _NOT_ISSUED, _describe_layout, makes=_result, size=_not_sent),
     Row(Injected, _NOT_ISSUED, lambda i, p: (i.command, i.subject, i.details), size=_not_sent),
 ):

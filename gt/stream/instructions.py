@@ -1,8 +1,8 @@
 """Instructions: the stream between client, dispatcher and worker.
 
-An instruction is data, never code: it is decoded against these types and nothing else. Tensors go by the ids
-that their client gave them, and a worker keeps each client's ids apart; in lines about workers, the log
-writes tensor 42 of client c1 as `c1_42`. Messages, which carry instructions, are in `gt.transport.protocol`.
+An instruction is data, never code, and is decoded only as one of these types. A tensor has the id that its
+client gave it. A worker has a separate id space for each client: in lines about workers, the log shows tensor
+42 of client c1 as `c1_42`. Messages, which carry instructions, are in `gt.transport.protocol`.
 """
 
 import math
@@ -22,7 +22,7 @@ MAX_ARRAY = 1 << 36
 
 Scalar = None | bool | int | float | str
 Attribute = Scalar | list[Scalar | list[Scalar | list[Scalar | list[Scalar]]]]
-"""An attribute of an op: a number, a text, or a list of these, nested up to four levels."""
+"""An attribute of an op: a number, a string, or a list of these, nested up to four levels."""
 
 
 class ArrayData(msgspec.Struct, frozen=True, array_like=True):
@@ -74,7 +74,7 @@ class CreateTensor(msgspec.Struct, frozen=True, tag=2, array_like=True, gc=False
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A part of a tensor: where it begins, its own shape, that of the whole, and how many parts there are."""
+    """A part of a tensor: its offset and shape, the shape of the tensor, and the number of parts."""
 
     start: tuple[int, ...]
     shape: tuple[int, ...]
@@ -82,7 +82,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
     count: int
 
     @property
-    def place(self) -> tuple[slice, ...]:
+    def slices(self) -> tuple[slice, ...]:
         """Its slices in the whole tensor."""
         return tuple(slice(a, a + n) for a, n in zip(self.start, self.shape, strict=True))
 
@@ -143,7 +143,7 @@ class Signal(msgspec.Struct, frozen=True, tag=6, array_like=True, gc=False):
 
 
 class ShardOp(msgspec.Struct, frozen=True, tag=7, array_like=True, gc=False):
-    """`TENSOR[result] := ` this worker's part of a tensor of which it has all."""
+    """`TENSOR[result] := ` one worker's part of a tensor, all of which is on this worker."""
 
     tensor: int
     num_shards: int
@@ -233,7 +233,7 @@ class Boundary(msgspec.Struct, frozen=True, tag=13, array_like=True, gc=False):
 
 
 class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
-    """Define a sequence under a number: see repeats.py."""
+    """Defines the sequence that a number stands for: see repeats.py."""
 
     sequence: int
     steps: list[tuple[str, tuple[int, ...], dict[str, Attribute] | None]]
@@ -243,8 +243,8 @@ class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
     signals: list[tuple[int, Signal]] = []
     explicit: bool = False
     """Whether the user marked where it begins and ends."""
-    places: list[int] = []
-    """For each op: the index of its result among the ids of a Replay; empty if they are in order."""
+    result_indices: list[int] = []
+    """For each op: the index of its result among the ids of a Replay; empty if the ids are in order."""
 
 
 class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
@@ -256,9 +256,9 @@ class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
     results: list[int]
     """The ids of the results, or the ids they are picked from, as ranges: `[start, count, ...]`."""
     kept: list[int]
-    """The steps whose results exist afterwards."""
+    """The steps whose results are kept; the others are freed."""
     freed: list[int]
-    """The tensors from outside that do not."""
+    """The tensors from outside that are freed."""
     changed: dict[int, dict[str, Attribute]] = {}
     """By step: its attributes, where they differ from the sequence's."""
 
@@ -290,7 +290,7 @@ Instruction = (
 """The instructions that are sent between processes."""
 
 LocalInstruction = Instruction | Upload | Mark
-"""The instructions inside of a process."""
+"""The instructions within a process."""
 
 
 class Injected(msgspec.Struct, frozen=True, array_like=True):

@@ -26,7 +26,7 @@ class Replicated(msgspec.Struct, frozen=True, tag="replicated", array_like=True)
 
 
 class Sharded(msgspec.Struct, frozen=True, tag="sharded", array_like=True):
-    """Every worker has a part along an axis. Without sizes, the parts are as equal as can be."""
+    """Every worker has a part along an axis. Without sizes, the parts are as equal as possible."""
 
     axis: int
     sizes: tuple[int, ...] = ()
@@ -85,7 +85,7 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
         return f"{self.layout}@{','.join(self.workers)}"
 
     def box(self, index: int, shape: Sequence[int]) -> Box:
-        """Which part of a tensor of this shape the worker of this index has."""
+        """The part of a tensor of this shape that the worker at this index of the mesh has."""
         if not isinstance(self.layout, Sharded):
             return Box((0,) * len(shape), tuple(shape))
         axis, sizes = self.layout.axis, self.layout.sizes
@@ -95,7 +95,7 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
         return Box(tuple(start), tuple(stop))
 
     def local_shape(self, index: int, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the part or copy that the worker of this index has."""
+        """The shape of the part or copy that the worker at this index of the mesh has."""
         if not isinstance(self.layout, Sharded):
             return tuple(shape)
         axis = self.layout.axis
@@ -107,14 +107,14 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
         return isinstance(self.layout, Replicated)
 
 
-def even(length: int, parts: int, granule: int = 1) -> tuple[int, ...]:
-    """Sizes as equal as can be, each a multiple of `granule`, the larger ones first.
+def even(length: int, parts: int, granularity: int = 1) -> tuple[int, ...]:
+    """Sizes that are as equal as possible, each a multiple of `granularity`, the larger ones first.
 
     >>> even(10, 4), even(12, 2, 4)
     ((3, 3, 2, 2), (8, 4))
     """
-    each, more = divmod(length // granule, parts)
-    return tuple((each + (index < more)) * granule for index in range(parts))
+    each, more = divmod(length // granularity, parts)
+    return tuple((each + (index < more)) * granularity for index in range(parts))
 
 
 def proportional(length: int, weights: Sequence[float]) -> tuple[int, ...]:
@@ -136,7 +136,7 @@ def bytes_moved(shape: tuple[int, ...], dtype: str, source: Placement, target: P
     total = math.prod(shape) * SIZES[dtype]
     if isinstance(source.layout, Partial):
         if target.whole and len(target.workers) > 1 and set(source.workers) == set(target.workers):
-            return 2 * (len(source.workers) - 1) * total  # reduced in parts, which are then given to all
+            return 2 * (len(source.workers) - 1) * total  # reduced in parts, and then the parts are gathered
         return sum(
             _share(target, index, shape, total) * (len(source.workers) - (worker in source.workers))
             for index, worker in enumerate(target.workers)

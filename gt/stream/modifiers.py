@@ -39,22 +39,22 @@ class StreamModifier(Protocol):
     """Changes a stream, one instruction at a time and without buffering any."""
 
     def process(self, cmd: Any) -> Iterator[Any]:
-        """The instructions that take this one's place: itself, others, several or none."""
+        """Yield the instructions that replace this one: itself, others, several or none."""
         ...
 
     def get_stats(self) -> dict[str, Any]:
-        """Counts of its work, as a dictionary of plain values."""
+        """Statistics, as a dictionary of plain values."""
         ...
 
 
-Given = StreamModifier | Callable[[], StreamModifier] | str
-"""A modifier as users give it: a class, or another callable that makes one; an instance; or the name of any
-of these, as `package.module:Class`."""
+ModifierLike = StreamModifier | Callable[[], StreamModifier] | str
+"""The forms in which users pass a modifier: a class, or another callable that makes one; an instance; or the
+name of any of these, as `package.module:Class`."""
 
 LAYERS = ("client", "dispatcher", "worker")
 
-Modifiers = Mapping[str, Sequence[Given]]
-"""For each layer its modifiers, in order."""
+Modifiers = Mapping[str, Sequence[ModifierLike]]
+"""The modifiers of each layer, in order."""
 
 
 def check(modifiers: Modifiers | None) -> Modifiers:
@@ -65,7 +65,7 @@ def check(modifiers: Modifiers | None) -> Modifiers:
     return modifiers or {}
 
 
-def names(modifiers: Sequence[Given]) -> list[str]:
+def names(modifiers: Sequence[ModifierLike]) -> list[str]:
     """Modifiers by name, as another process needs them."""
     for one in modifiers:
         if not isinstance(one, str):
@@ -86,7 +86,7 @@ def load(name: str) -> Any:
 class Installed:
     """The modifiers of a layer, from which every client gets instances of its own."""
 
-    def __init__(self, modifiers: "Sequence[Given] | Installed" = ()) -> None:
+    def __init__(self, modifiers: "Sequence[ModifierLike] | Installed" = ()) -> None:
         """Load the modifiers, and create the first client's. Raises TypeError if one cannot be created."""
         given = modifiers._factories if isinstance(modifiers, Installed) else [*map(_Factory, modifiers)]
         self._factories: list[_Factory] = given
@@ -103,7 +103,7 @@ class Installed:
 class _Factory:
     """Creates one modifier for each client."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: ModifierLike) -> None:
         loaded: Any = load(given) if isinstance(given, str) else given
         self._first: Any
         if isinstance(loaded, type) or (callable(loaded) and not hasattr(loaded, "process")):
@@ -174,7 +174,8 @@ class ClientModifiers:
 
     def __init__(self, modifiers: Sequence[StreamModifier], layer: str, ids: Source) -> None:
         self._ids = ids
-        # The dispatcher's modifiers come before it, and so issue what clients may issue.
+        # The modifiers of the dispatcher run before its checks, so they may issue the instructions of
+        # clients.
         self._origin = DISPATCHER if layer == "worker" else CLIENT
         self._modifiers: dict[str, StreamModifier] = {}
         """By the name of their class; of several of one class, the others are numbered."""
@@ -216,8 +217,8 @@ class ClientModifiers:
             why = text.encode(errors="replace").decode()  # so that it can be sent
             logs.verbose(why)
             results = made_by(cmd)
-            # Other workers wait for an exchange, so it is passed on unchanged; so is one that makes no
-            # tensor.
+            # Other workers wait for an exchange, so it stays unchanged, and so does an instruction that makes
+            # no tensor.
             return [cmd] if not results or isinstance(cmd, Exchange) else [Lost(list(results), why)]
         return made
 
@@ -227,7 +228,7 @@ class ClientModifiers:
 
 
 def _stats_of(modifier: StreamModifier) -> dict[str, Any]:
-    """A modifier's statistics as plain values; `error` in them is why there are none."""
+    """A modifier's statistics as plain values; if it has none, `error` is the reason."""
     try:
         found: Any = modifier.get_stats()
         if not isinstance(found, dict):
@@ -245,7 +246,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(
-        f"{value!r:.200} is a {type(value).__name__}; statistics are numbers, texts, lists, dicts"
+        f"{value!r:.200} is a {type(value).__name__}; statistics are numbers, strings, lists, dicts"
     )
 
 

@@ -1,14 +1,14 @@
 """The n-gram filter: decides from op names alone whether a stream can contain a repetition.
 
-The op names of a repeated sequence occur in the same order as before. While no n-gram of names occurs twice,
-nothing else is compared, so detection costs little for a program that never repeats.
+A repeated sequence has the same op names in the same order. As long as no n-gram of names occurs twice, ops
+are not compared at all, so detection costs little in a program that never repeats.
 """
 
 from collections.abc import Sequence
 
 
 class NGramFilter:
-    """Op names as characters of a text, and the set of its n-grams."""
+    """Op names as the characters of a string, and the set of the n-grams of that string."""
 
     def __init__(self, length: int) -> None:
         self._length = length

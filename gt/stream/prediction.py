@@ -9,7 +9,7 @@ from gt.stream.instructions import Op
 from gt.stream.sequences import HotSequence, alike, same
 
 MIN_BULK_INSTRUCTIONS = 8
-"""With fewer instructions than this, comparing all at once takes as long as one by one."""
+"""Fewer instructions than this are compared one by one, which is as fast as comparing them together."""
 
 
 class Prediction:
@@ -21,7 +21,7 @@ class Prediction:
         """The ops that have occurred."""
         self._refs: dict[int, int] = {}
         """By tensor: its reference in the sequence, as in `Step.inputs`. The last results may be
-        missing, until `_name_all` adds them."""
+        missing, until `_add_result_refs` adds them."""
         self._named = 0
         """How many results are in `_refs`."""
         self._results: list[int] = []
@@ -34,14 +34,14 @@ class Prediction:
 
     def refs(self, cmd: Op) -> tuple[int, ...]:
         """The references of an op's inputs, as in `Step.inputs`."""
-        known = self._name_all()
+        known = self._add_result_refs()
         for tensor in cmd.inputs:
             if tensor not in known:
                 self._outside.append(tensor)
                 known[tensor] = -len(self._outside)
         return tuple([known[tensor] for tensor in cmd.inputs])
 
-    def _name_all(self) -> dict[int, int]:
+    def _add_result_refs(self) -> dict[int, int]:
         refs, named, made = self._refs, self._named, len(self._results)
         if named < made:
             refs.update(zip(self._results[named:], range(named, made), strict=True))
@@ -58,12 +58,12 @@ class Prediction:
         self._results.append(cmd.result)
         self.ops.append(cmd)
 
-    def could_be(self, other: HotSequence) -> bool:
+    def is_beginning_of(self, other: HotSequence) -> bool:
         """Whether the ops so far are also the beginning of another sequence."""
-        place = len(self.ops)
+        index = len(self.ops)
         return other is not self.sequence and all(
             a.op == b.op and a.inputs == b.inputs and alike(a.attrs, b.attrs)
-            for a, b in zip(other.steps[:place], self.sequence.steps[:place], strict=True)
+            for a, b in zip(other.steps[:index], self.sequence.steps[:index], strict=True)
         )
 
     def switch_to(self, other: HotSequence) -> None:
@@ -94,31 +94,31 @@ class Prediction:
 
     def _add_all(self, ops: list[Op]) -> bool:
         columns = self.sequence.columns
-        place, end = len(self.ops), len(self.ops) + len(ops)
+        index, end = len(self.ops), len(self.ops) + len(ops)
         inputs = [op.inputs for op in ops]
         if (
-            [op.op for op in ops] != columns.names[place:end]
-            or [*map(len, inputs)] != columns.arities[place:end]
-            or not _all_alike([op.attrs for op in ops], columns.attrs[place:end])
+            [op.op for op in ops] != columns.names[index:end]
+            or [*map(len, inputs)] != columns.arities[index:end]
+            or not _all_alike([op.attrs for op in ops], columns.attrs[index:end])
         ):
             return False
-        for n, name, kind in columns.numbers[columns.number_offsets[place] : columns.number_offsets[end]]:
-            if type(ops[n - place].attrs[name]) is not kind:  # type: ignore[index] - they are alike
+        for n, name, kind in columns.numbers[columns.number_offsets[index] : columns.number_offsets[end]]:
+            if type(ops[n - index].attrs[name]) is not kind:  # type: ignore[index] - they are alike
                 return False
         made = [op.result for op in ops]
         fresh: list[int] = []
         for n, position in columns.sources[len(self._outside) :]:
             if n >= end:
                 break
-            fresh.append(inputs[n - place][position])
+            fresh.append(inputs[n - index][position])
         outside = self._outside + fresh
         tensors = [*self._results, *made, *reversed(outside)]
-        refs = columns.refs[columns.offsets[place] : columns.offsets[end]]
+        refs = columns.refs[columns.offsets[index] : columns.offsets[end]]
         if [*itertools.chain.from_iterable(inputs)] != [tensors[ref] for ref in refs]:
             return False
         if fresh:
             new = set(fresh)
-            refs_now = self._name_all()
+            refs_now = self._add_result_refs()
             if len(new) < len(fresh) or not new.isdisjoint(made) or not refs_now.keys().isdisjoint(new):
                 return False
             refs_now.update(zip(fresh, range(-1 - len(self._outside), -1 - len(outside), -1), strict=True))

@@ -30,7 +30,7 @@ class RepeatBuilder:
         """The markers of the sequences that began or ended in the last `build`, each with the index of the
         instruction that it precedes."""
         self._given_up: list[Mark] = []
-        """The end markers of sequences that were released since."""
+        """The end markers of sequences that were released since the last `build`."""
         self._templates: dict[Any, Template] = {}
 
     def build(self, instructions: Sequence[LocalInstruction]) -> list[Any]:

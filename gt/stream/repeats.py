@@ -1,8 +1,8 @@
 """Repeats: occurrences of a known sequence, sent as references to it.
 
 A *sequence* is a run of ops that occurred more than once. Its tensors, its floats and seeds, and when tensors
-are freed may differ between occurrences. A *repeat* is one occurrence, and holds only what differs. Within a
-process, `flat` expands repeats to their ops. Between processes, a `RepeatEncoder` sends the definition of a
+are freed may differ between occurrences. A *repeat* is one occurrence, and holds only the differences. Within
+a process, `flat` expands repeats to their ops. Between processes, a `RepeatEncoder` sends the definition of a
 sequence once and its number from then on, and a `RepeatDecoder` restores the repeat. So a training step of a
 thousand ops is one small message.
 """
@@ -16,25 +16,25 @@ from gt.stream.instructions import Define, LocalInstruction, Op, Replay, Signal
 from gt.stream.sequences import MAX_SEQUENCE_OPS, HotSequence, Step, alike, differ
 
 MAX_TEMPLATES = 512
-"""How many templates an encoder and its decoder remember; the oldest are forgotten first."""
+"""The largest number of templates that an encoder and its decoder keep; the oldest are dropped first."""
 MAX_TEMPLATE_OPS = 64 * MAX_SEQUENCE_OPS
-"""How many ops these have in total at most."""
+"""The largest number of ops in all of these templates."""
 MAX_ID = (1 << 63) - 1
 """The largest id of a tensor."""
 MAX_RESULT_IDS = 16 * MAX_SEQUENCE_OPS
-"""The largest range of ids that `Template.places` may refer to."""
+"""The largest range of ids that `Template.result_indices` may refer to."""
 
 
 class Template(NamedTuple):
-    """A sequence with the lines of the user's code that issued it, and the signals in it."""
+    """A sequence, the sites of its ops, and the signals in it."""
 
     sequence: HotSequence
     sites: tuple[int, ...]
     signals: tuple[tuple[int, Signal], ...] = ()
     """Steps with a signal for their result. The tensor id in the Signal is ignored."""
-    places: tuple[int, ...] = ()
+    result_indices: tuple[int, ...] = ()
     """For each step: the index of its result's id among the ids of a repeat; empty if they are in order. A
-    worker's part of a program skips ids: with these, a repeat can still list its ids as ranges."""
+    worker's part of a repeat skips ids: with these indices, it can still list its ids as ranges."""
 
 
 class Repeat:
@@ -117,8 +117,8 @@ def repeat_of(
 ) -> tuple[list[Any], Repeat]:
     """The instructions of a complete sequence as a Repeat, and those that must be executed before it.
 
-    Before it come uploads and sites, which depend on nothing. `ops` are the ops among the instructions;
-    `templates` are the known templates, to which a new one is added.
+    Those that must be executed before it are uploads and sites, which have no inputs. `ops` are the ops among
+    the instructions; `templates` are the known templates, to which a new one is added.
     """
     freed = dict.fromkeys([one for one in instructions if type(one) is int])
     results = [op.result for op in ops]
@@ -231,12 +231,12 @@ class RepeatEncoder:
             _, oldest = self._numbers.pop(next(iter(self._numbers)))
             self._ops -= len(oldest.sequence)
         steps = [(step.op, step.inputs, step.attrs) for step in template.sequence.steps]
-        sites, signals, places = list(template.sites), list(template.signals), list(template.places)
-        out.append(Define(number, steps, sites, signals, template.sequence.explicit, places))
+        sites, signals, indices = list(template.sites), list(template.signals), list(template.result_indices)
+        out.append(Define(number, steps, sites, signals, template.sequence.explicit, indices))
         return number
 
     def forget(self) -> None:
-        """Forget all templates, because the decoder has."""
+        """Forget all templates. Called when the decoder has forgotten them."""
         self._numbers.clear()
         self._ops = 0
 
@@ -278,8 +278,8 @@ class RepeatDecoder:
             raise ProtocolError(f"a repeat of the sequence {replay.sequence}, which was not defined")
         sequence = template.sequence
         steps = sequence.steps
-        runs, places = replay.results, template.places
-        count = max(places) + 1 if places else len(steps)
+        runs, indices = replay.results, template.result_indices
+        count = max(indices) + 1 if indices else len(steps)
         if len(runs) % 2 or sum(runs[1::2]) != count or min(runs[1::2], default=1) < 1:
             raise ProtocolError(f"a repeat of {len(steps)} ops with a wrong number of results: {runs[:8]}")
         if max(runs[::2], default=0) > MAX_ID - count:  # an id beyond 64 bits could not be sent any more
@@ -287,7 +287,7 @@ class RepeatDecoder:
         numbers: list[int] = []
         for start, length in zip(runs[::2], runs[1::2], strict=True):
             numbers += range(start, start + length)
-        results = [numbers[place] for place in places] if places else numbers
+        results = [numbers[index] for index in indices] if indices else numbers
         kept = replay.kept
         rising = all(map(int.__lt__, kept, kept[1:]))
         if not rising or (kept and not 0 <= kept[0] <= kept[-1] < len(steps)):
@@ -315,14 +315,14 @@ def _template(definition: Define) -> Template:
                 next_outside -= 1
     if not all(0 <= n < count for n, _ in definition.signals):
         raise ProtocolError("a sequence with a signal for an invalid step")
-    places = tuple(definition.places)
-    if places and (len(set(places)) != count or not 0 <= min(places) <= max(places) < MAX_RESULT_IDS):
+    indices = tuple(definition.result_indices)
+    if indices and (len(set(indices)) != count or not 0 <= min(indices) <= max(indices) < MAX_RESULT_IDS):
         raise ProtocolError(
-            f"a sequence of {count} ops with invalid places of results: {definition.places[:8]}"
+            f"a sequence of {count} ops with invalid result indices: {definition.result_indices[:8]}"
         )
     sequence = HotSequence([Step(op, inputs, attrs) for op, inputs, attrs in definition.steps])
     sequence.explicit = definition.explicit
-    return Template(sequence, tuple(definition.sites), tuple(definition.signals), places)
+    return Template(sequence, tuple(definition.sites), tuple(definition.signals), indices)
 
 
 def runs_of(numbers: Sequence[int]) -> list[int]:

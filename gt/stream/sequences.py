@@ -1,4 +1,4 @@
-"""Sequences of ops that a stream repeats, and when two ops count as the same.
+"""Sequences of ops that a stream repeats, and the equality of ops.
 
 Tensors, run-time attributes (`gt.ops.run_time`), and when tensors are freed may differ between repeats.
 """
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 class Columns:
-    """The steps of a sequence by column, so that many are compared at once."""
+    """The steps of a sequence as columns, so that many steps are compared at once."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.names = [step.op for step in steps]
@@ -62,7 +62,8 @@ class HotSequence:
     def __init__(self, steps: Iterable[Step]) -> None:
         self.steps = tuple(steps)
         self.explicit = False
-        """Whether the user marked where it begins and ends: then it is compiled from the second time on."""
+        """Whether the user marked its beginning and end. Then it is compiled from the second occurrence
+        on."""
         self.repeats = 0
         self.hits = 0
         """The number of correct predictions."""

@@ -1,4 +1,4 @@
-"""Entries of the tape that are no instructions: uploads without their data, and layout events."""
+"""Entries of the tape that are not instructions: uploads without their data, and layout events."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gt.stream.layouts import Placement
 
 
-class Described(NamedTuple):
+class UploadEntry(NamedTuple):
     """A CreateTensor or an Upload without its data, which the tape must not keep alive."""
 
     result: int

@@ -1,16 +1,16 @@
-"""Tensor ids: which layer gives out which ids.
+"""Tensor ids: the range that each layer allocates ids from.
 
-A client's tensors, and all that modifiers and the dispatcher make for it, share one namespace, so every layer
-takes its ids from a range of its own:
+The ids of a client's tensors, and of those that modifiers and the dispatcher make for it, are in one
+namespace, so every layer allocates from a range of its own:
 
-    from              up to             given out by
+    from              up to             allocated by
     0                 2**60             the client, counting from 0
     2**60             2**61             modifiers at the client
     2**61             2**62             modifiers at the workers: each worker has 2**36 ids of these
-    2**62             2**62 + 2**61     the dispatcher: its modifiers, and what it adds to spread tensors
+    2**62             2**62 + 2**61     the dispatcher: its modifiers, and the instructions that sharding adds
     2**62 + 2**61     2**63             the dispatcher: blocks of ids for repeats
 
-Ids of different clients never meet: a worker keeps each client's tensors apart.
+Different clients may use the same ids: a worker has a namespace for each client.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ IDS_PER_BLOCK = 1 << 20
 """How many ids a block has."""
 
 Source = Callable[[], int]
-"""Gives another id with every call, from any thread."""
+"""Returns a new id with every call, on any thread."""
 
 client_id: Source = itertools.count(CLIENT_MODIFIER_IDS).__next__
 dispatcher_id: Source = itertools.count(DISPATCHER_IDS).__next__
@@ -55,7 +55,7 @@ def fresh_id() -> int:
 
 @contextlib.contextmanager
 def using(source: Source) -> Iterator[None]:
-    """Let `fresh_id` take ids from this source meanwhile."""
+    """While the context is active, `fresh_id` takes ids from this source."""
     token = _source.set(source)
     try:
         yield

@@ -21,13 +21,14 @@ before, and negative for one that is an earlier input of the same op.
 """
 
 POSITIONS = 1 << 12
-"""How many positions an op can have in a distance: one more than the number of inputs it may have."""
+"""The number of positions of an op in a distance: one more than the largest number of inputs."""
 
 MIN_UNROLLED_OPS = 16
 """A shorter loop body is repeated until the sequence has at least this many ops."""
 
 TINY_LOOP_OPS = 128
-"""The same for a body of fewer than `sequences.TINY_PERIOD` ops: each repeat has a fixed cost."""
+"""As MIN_UNROLLED_OPS, for loop bodies of fewer than `sequences.TINY_PERIOD` ops: each repeat has a fixed
+cost."""
 
 
 def same_token(a: Token | None, b: Token | None) -> bool:
@@ -48,11 +49,11 @@ def steps_of(tokens: Sequence[Token | None]) -> list[Step]:
         op, distances, attrs = token
         inputs: list[int] = []
         for distance in distances:
-            place, position = divmod(n * POSITIONS - distance, POSITIONS)
+            index, position = divmod(n * POSITIONS - distance, POSITIONS)
             if distance < 0:
                 inputs.append(inputs[-1 - distance])
-            elif distance > 0 and place >= 0:
-                inputs.append(mentions[place][position])
+            elif distance > 0 and index >= 0:
+                inputs.append(mentions[index][position])
             else:
                 inputs.append(next(outside))
         mentions.append((n, *inputs))
@@ -61,7 +62,8 @@ def steps_of(tokens: Sequence[Token | None]) -> list[Step]:
 
 
 def cut_cycle(cycle: Sequence[Token | None]) -> list[tuple[int, int]]:
-    """The bounds of the sequences in one period of a loop; an index past its end is in the next period."""
+    """The bounds of the sequences in one period of a loop. An index past the period's end is in the next
+    one."""
     period = len(cycle)
     breaks = [n for n, token in enumerate(cycle) if token is None]
     if breaks:
@@ -105,24 +107,24 @@ def shortest_period(tokens: list[Token | None]) -> list[Token | None]:
 def ops_until_start(sequence: HotSequence, recent: Sequence[Token]) -> int:
     """How many ops, including the last of `recent`, to skip until a sequence begins again.
 
-    `recent` are assumed to be from the middle of it. Without skipping, an op inside the sequence that equals
-    its first one would be taken for its beginning in every iteration, and the real beginning never found.
+    The ops in `recent` are assumed to be in the middle of the sequence. Without skipping, an op inside the
+    sequence that equals its first op would be taken for the beginning in every iteration.
     """
     steps = sequence.steps
 
-    def agreeing(place: int) -> int:
+    def matching(index: int) -> int:
         """How many of the recent ops match, if the last one is the step at this index."""
         for back, (op, refs, attrs) in enumerate(reversed(recent)):
-            step = steps[place - back % len(steps)]
+            step = steps[index - back % len(steps)]
             if step.op != op or len(step.inputs) != len(refs) or not alike(step.attrs, attrs):
                 return back
         return len(recent)
 
-    agree = [agreeing(place) for place in range(len(steps))]
+    agree = [matching(index) for index in range(len(steps))]
     best = max(agree)
-    places = [place for place, count in enumerate(agree) if count == best]
+    indices = [index for index, count in enumerate(agree) if count == best]
     # If several match equally well, each miss tries the next of them.
-    return len(steps) - places[sequence.misses % len(places)] if best else 0
+    return len(steps) - indices[sequence.misses % len(indices)] if best else 0
 
 
 def run_hashes(names: Iterable[str | None]) -> set[int]:

@@ -156,7 +156,7 @@ def issue(
     client.emit(Op(number, op, inputs, attrs, site))
     value = Value(client, number, spec, site)  # before something is sent: that may raise
     if number >= client.next_flush:
-        client.next_flush = number + client.pass_on()
+        client.next_flush = number + client.flush_ready()
     return value
 
 

@@ -48,7 +48,7 @@ def _on_device(schema: Schema, argument: Argument, one: Any) -> Any:
 
 
 def row_infers(lowered: Lowered, results: Results) -> bool:
-    """Whether the op table infers the same result as PyTorch: else a dispatcher could not place it."""
+    """Whether the op table infers the same result as PyTorch. If not, the op is not lowered to the row."""
     if not isinstance(results, Layout):
         return False
     row, tensors, attrs = lowered

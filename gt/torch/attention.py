@@ -1,4 +1,4 @@
-"""Scaled dot-product attention as one op, under the conditions under which PyTorch fuses it on a CPU.
+"""Scaled dot-product attention as one op, whenever PyTorch fuses it on a CPU.
 
 Otherwise, PyTorch decomposes it into matrix products and a softmax, as for devices without a fused kernel.
 """

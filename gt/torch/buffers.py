@@ -1,4 +1,4 @@
-"""The contents of a storage: a value of the stream, and how views of it are read and written.
+"""The contents of a storage: a value of the stream, and functions that read and write views of it.
 
 A tensor of the device is a plain `torch.Tensor` whose storage has no memory. PyTorch tracks sizes, strides,
 offsets, views and version counters, as for any device; the contents of a storage are a `Buffer`, an attribute
@@ -20,14 +20,14 @@ from gt.ops.aten import RESULTS, result_text
 from gt.ops.dtypes import ITEMSIZE
 from gt.stream.instructions import Op
 from gt.torch.allocation import DEVICE, allocator
-from gt.torch.geometry import Geometry, Step, contiguous_strides, is_dense, plan
+from gt.torch.geometry import Geometry, Step, contiguous_strides, is_dense, view_steps
 from gt.torch.sites import site
 
 
 class Layout:
     """A tensor's size, strides and dtype. Equal layouts are one object, so they are compared by identity."""
 
-    __slots__ = ("allocate", "dtype", "home", "size", "stride")
+    __slots__ = ("allocate", "base", "dtype", "size", "stride")
     _known: ClassVar[dict[tuple[Any, ...], "Layout"]] = {}
 
     def __new__(cls, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> "Layout":
@@ -36,14 +36,14 @@ class Layout:
         if known is None:
             known = super().__new__(cls)
             known.size, known.stride, known.dtype = size, stride, dtype
-            known.home = Geometry(size, stride, 0)
+            known.base = Geometry(size, stride, 0)
             if is_dense(size, stride):
                 numel = math.prod(size)
             else:
                 numel = (
                     1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if math.prod(size) else 0
                 )
-                known.home = _flat(numel)
+                known.base = _flat(numel)
             known.allocate = allocator(size, stride, dtype, numel * dtype.itemsize)
             if len(cls._known) > 100_000:
                 cls._known.clear()
@@ -65,14 +65,14 @@ class Handle:
 
 
 class Buffer:
-    """The contents of a storage: a value with all its elements, in the order of `home`."""
+    """The contents of a storage: a value with all its elements, in the geometry `base`."""
 
-    __slots__ = ("_views", "dtype", "home", "layout", "value")
+    __slots__ = ("_views", "base", "dtype", "layout", "value")
 
     def __init__(
-        self, home: Geometry, dtype: torch.dtype, value: "Handle | None", layout: Layout | None = None
+        self, base: Geometry, dtype: torch.dtype, value: "Handle | None", layout: Layout | None = None
     ) -> None:
-        self.home = home
+        self.base = base
         self.dtype = dtype
         self.value = value
         """None if nothing was written yet: then it reads as zeros."""
@@ -81,15 +81,15 @@ class Buffer:
         """The layout of every tensor with this storage, as long as they all have the same one."""
 
     def read(self) -> Handle:
-        """The value of the whole storage, in the geometry of `home`."""
+        """The value of the whole storage, in the geometry of `base`."""
         value = self.value
         if type(value) is Handle:
             return value
-        self.value = zeros(self.home.size, self.dtype)
+        self.value = zeros(self.base.size, self.dtype)
         return self.value
 
     def write(self, value: Handle) -> None:
-        """Replace the contents; `value` has the geometry of `home`."""
+        """Replace the contents; `value` has the geometry of `base`."""
         self.value = value
         self._views = None
 
@@ -97,14 +97,14 @@ class Buffer:
         """The value of a tensor with this geometry and dtype."""
         if dtype != self.dtype:
             return self._reinterpreted(dtype).read_view(view, dtype)
-        if view == self.home:
+        if view == self.base:
             return self.read()
         if self._views is None:
             self._views = {}
         found = self._views.get((view, dtype))
         if found is None:
             found = self.read()
-            steps = plan(self.home, view)
+            steps = view_steps(self.base, view)
             if steps is None:
                 found = emit("as_strided", (self.in_memory_order(),), _strided(view))
             else:
@@ -119,19 +119,19 @@ class Buffer:
             other = self._reinterpreted(dtype)
             other.write_view(view, dtype, value)
             back = other._reinterpreted(self.dtype)
-            self.home = back.home
+            self.base = back.base
             self.write(back.read())
-        elif view.numel == self.home.numel and view.offset == 0 and is_dense(view.size, view.stride):
-            self.home = view  # all elements are replaced, so the storage can have this tensor's order
+        elif view.numel == self.base.numel and view.offset == 0 and is_dense(view.size, view.stride):
+            self.base = view  # all elements are replaced, so the storage can have this tensor's order
             self.write(value)
         elif view.numel:
-            steps = plan(self.home, view)
+            steps = view_steps(self.base, view)
             self.write(
                 self._scattered_strided(view, value) if steps is None else self._scattered(steps, value)
             )
 
     def _scattered(self, steps: tuple[Step, ...], value: Handle) -> Handle:
-        """The home's value in which what the steps compute is replaced."""
+        """The base's value, with the part that the steps select replaced."""
         before = [self.read()]
         for step in steps[:-1]:
             before.append(emit(step.op, (before[-1],), step.attrs))
@@ -146,8 +146,7 @@ class Buffer:
             elif step.op == "transpose":
                 value = emit("transpose", (value,), step.attrs)
             else:
-                # Several elements in one place: PyTorch allows only ops that write the same value to all of
-                # them.
+                # Several elements at one address: PyTorch allows only ops that write the same value to all.
                 index = [[0, n, 1] for n in step.shape]
                 value = emit("getitem", (value,), {"index": index})
         return value
@@ -155,25 +154,25 @@ class Buffer:
     def _scattered_strided(self, view: Geometry, value: Handle) -> Handle:
         flat = self.in_memory_order()
         flat = emit("as_strided_scatter", (flat, value), _strided(view))
-        self.home = _flat(self.home.numel)
+        self.base = _flat(self.base.numel)
         return flat
 
     @property
     def is_written(self) -> bool:
-        """Whether there is anything to read."""
+        """Whether the storage was written to."""
         return self.value is not None
 
     def in_memory_order(self) -> Handle:
         """The storage's elements as one dimension."""
         value = self.read()
-        for step in plan(self.home, _flat(self.home.numel)) or ():
+        for step in view_steps(self.base, _flat(self.base.numel)) or ():
             value = emit(step.op, (value,), step.attrs)
         return value
 
     def _reinterpreted(self, dtype: torch.dtype) -> "Buffer":
         """The same bytes as elements of another dtype."""
         flat = self.in_memory_order()
-        numel = self.home.numel * self.dtype.itemsize // dtype.itemsize
+        numel = self.base.numel * self.dtype.itemsize // dtype.itemsize
         other = emit_aten("aten::view.dtype", (flat,), {"dtype": name_of(dtype)}, (numel,), dtype)
         return Buffer(_flat(numel), dtype, other)
 
@@ -232,7 +231,7 @@ def emit(op: str, inputs: "tuple[Handle, ...]", attrs: dict[str, Any] | None) ->
     number = client.next_id()
     client.emit(Op(number, op, tuple([x.id for x in inputs]), attrs or None, site(client)))
     if number >= client.next_flush:
-        client.next_flush = number + client.pass_on()
+        client.next_flush = number + client.flush_ready()
     return Handle(client, number)
 
 
@@ -269,11 +268,11 @@ def create(layout: Layout, value: "Handle | None") -> torch.Tensor:
     """A new tensor of the device, with a storage of its own."""
     tensor = layout.allocate()
     storage: Any = tensor.untyped_storage()
-    home, dtype = layout.home, layout.dtype
-    if home.size is layout.size:
-        storage.tapestry = Buffer(home, dtype, value, layout)
+    base, dtype = layout.base, layout.dtype
+    if base.size is layout.size:
+        storage.tapestry = Buffer(base, dtype, value, layout)
         return tensor
-    buffer = storage.tapestry = Buffer(home, dtype, None)
+    buffer = storage.tapestry = Buffer(base, dtype, None)
     if value is not None:
         buffer.write_view(Geometry(layout.size, layout.stride, 0), dtype, value)
     return tensor
@@ -336,7 +335,7 @@ def write(tensor: torch.Tensor, value: Handle) -> None:
 
 
 def check_distinct(tensor: torch.Tensor) -> None:
-    """Raise if elements of a tensor that is about to be written to are in one place."""
+    """Raise RuntimeError if a tensor that will be written to has several elements at one address."""
     repeated = any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
     if repeated and tensor.numel():
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""What `torch.compile` does with tensors of the device.
+"""`torch.compile` with tensors of the device.
 
 Inductor, the default backend, generates code for devices whose memory it can address. Graphs with tensors of
 the device run eagerly instead, with one warning. The backend "tapestry" (`backend.py`) is

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 
 from gt.torch.buffers import DEVICE, is_on_device
 
-_said: set[str] = set()
+_warned_about: set[str] = set()
 
 
 def register() -> list[Any]:
@@ -26,8 +26,8 @@ def _run_on_cpu(op: Any, *args: Any, **kwargs: Any) -> Any:
     name = op.name()
     if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CPU"):
         raise NotImplementedError(f"{name} has no kernel for the device tapestry, and none for the CPU")
-    if name not in _said:
-        _said.add(name)
+    if name not in _warned_about:
+        _warned_about.add(name)
         warnings.warn(
             f"{name} has no kernel for the device tapestry: it runs on the CPU, in this program, which waits "
             "for its data",

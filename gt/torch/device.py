@@ -14,7 +14,7 @@ from gt.tensors import random
 
 
 def check_index(device: Any) -> None:
-    """Raise for a device that does not exist: there is one only."""
+    """Raise RuntimeError for any device but tapestry:0."""
     index = device if isinstance(device, int) else torch.device(device).index if device is not None else None
     if index not in (None, 0):
         raise RuntimeError(
@@ -48,14 +48,14 @@ class Stream(torch.Stream):
         """Nothing to wait for: there is one stream."""
 
     def record_event(self, event: Any = None) -> Any:
-        """An event at this place of the stream."""
+        """An event at the current position in the stream."""
         event = event or Event()
         event.record(self)
         return event
 
 
 class Event:
-    """A place in the stream, and the time when everything before it was done."""
+    """A position in the stream, and the time when everything before it was done."""
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
@@ -174,14 +174,14 @@ class TapestryModule:
 
     @staticmethod
     def manual_seed(seed: int) -> None:
-        """Start the random numbers over."""
+        """Seed the random number generator."""
         random.manual_seed(int(seed))
 
     manual_seed_all = manual_seed
 
     @staticmethod
     def seed() -> None:
-        """Start the random numbers over, from a seed of the system's."""
+        """Seed the random number generator with a random seed."""
         random.manual_seed(int.from_bytes(os.urandom(8), "little"))
 
     seed_all = seed
@@ -202,7 +202,7 @@ class TapestryModule:
 
     @staticmethod
     def set_rng_state(new_state: torch.Tensor, device: object = None) -> None:
-        """Go on from a state of `get_rng_state`."""
+        """Restore a state from `get_rng_state`."""
         data = bytes(new_state.tolist())
         random.set_state(int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little"))
 
@@ -213,13 +213,13 @@ class TapestryModule:
 
     @classmethod
     def set_rng_state_all(cls, new_states: list[torch.Tensor]) -> None:
-        """Go on from states of `get_rng_state_all`."""
+        """Restore states from `get_rng_state_all`."""
         cls.set_rng_state(new_states[0])
 
     # --- memory ---
 
     def memory_allocated(self, device: object = None) -> int:
-        """The bytes that this program's tensors, and those of others, take on all workers."""
+        """The bytes that the tensors of all clients take on all workers."""
         now = sum(int(stats.get("bytes", 0)) for stats in debug.get_worker_stats().values())
         self._most = max(self._most, now)
         return now
@@ -234,7 +234,7 @@ class TapestryModule:
     max_memory_reserved = max_memory_allocated
 
     def reset_peak_memory_stats(self, device: object = None) -> None:
-        """Have `max_memory_allocated` start over."""
+        """Reset the result of `max_memory_allocated`."""
         self._most = 0
 
     @staticmethod
@@ -244,7 +244,7 @@ class TapestryModule:
     ipc_collect = empty_cache
 
     def memory_stats(self, device: object = None) -> dict[str, int]:
-        """What there is of CUDA's numbers: the bytes that tensors take, now and at most."""
+        """The bytes that tensors take, now and at most, under CUDA's names."""
         now = self.memory_allocated()
         return {"allocated_bytes.all.current": now, "allocated_bytes.all.peak": self._most}
 

@@ -33,7 +33,7 @@ from gt.torch.transfers import upload
 _log = logging.getLogger("gt.torch")
 
 MAX_RECORDINGS = 64
-"""How many recordings a graph has, by layouts and numbers; for others it runs op by op."""
+"""The largest number of recordings of a graph; with further layouts or numbers it runs op by op."""
 
 
 class DeviceGraph:
@@ -87,7 +87,7 @@ class DeviceGraph:
             elif one.is_conj() or one.is_neg():
                 return self._module(*args)
             else:
-                key.append((geometry_of(one), one.dtype, buffer.home, buffer.dtype))
+                key.append((geometry_of(one), one.dtype, buffer.base, buffer.dtype))
             buffers.append(buffer)
             value = buffer.value
             values.append(value if type(value) is Handle else buffer.read())
@@ -191,7 +191,8 @@ class _GraphRecording(Recording):
         self.uploads: list[torch.fx.Node] = []
         """Nodes of the host whose values are uploaded for each call, after all other inputs."""
         self.returned: list[tuple[str, Any]] = []
-        """Of each result: a new tensor or an input, by number; a node of the host; or the value itself."""
+        """For each result: the number of a new tensor or of an input; a node of the host; or the value
+        itself."""
 
 
 _UNKNOWN: Any = object()
@@ -222,7 +223,7 @@ def _attribute(module: Any, path: Any) -> Any:
 
 
 def _key(one: Any) -> Any:
-    """The part of the key of a recording for a value of the host."""
+    """The part of a recording's key for a value of the host."""
     if isinstance(one, torch.Tensor):
         return tuple(one.shape), one.dtype
     return (type(one), one) if isinstance(one, int | float | bool | complex | str) else id(one)
@@ -232,8 +233,8 @@ def _stand_in(key: Any, value: Handle) -> torch.Tensor:
     """A tensor of a layout, or of a geometry in a storage, whose value is recorded."""
     if isinstance(key, Layout):
         return create(key, value)
-    geometry, dtype, home, home_dtype = key
-    storage: Any = create_storage(home.numel * home_dtype.itemsize)
-    storage.tapestry = Buffer(home, home_dtype, value)
+    geometry, dtype, base, base_dtype = key
+    storage: Any = create_storage(base.numel * base_dtype.itemsize)
+    storage.tapestry = Buffer(base, base_dtype, value)
     size, stride, offset = geometry
     return tensor_in(storage, size, stride, offset, dtype)

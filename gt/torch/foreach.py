@@ -1,6 +1,6 @@
 """Ops over lists of tensors, which optimizers and gradient clipping use: `_foreach_add_` and others.
 
-For a device without kernels of its own, PyTorch calls its dispatcher for each tensor of the list. Here the
+For a device that has no kernels for these, PyTorch calls its dispatcher for each tensor of the list. Here the
 kernel of the op for one tensor is called directly.
 """
 

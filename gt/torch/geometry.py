@@ -1,15 +1,15 @@
 """Strided views as ops of the op table.
 
 PyTorch describes a view by a size, strides and an offset into its storage. On the server nothing aliases: a
-storage is one dense tensor (its *home*), and a view of it is computed by ops. `plan` finds these ops: a
-reshape of the storage's elements in memory order, a basic index, a permutation, a reshape and an expansion.
-The same plan, applied backwards, writes a view's new elements into the storage.
+storage is one dense tensor (the *base* of its views), and a view of it is computed by ops. `view_steps`
+returns these ops: a reshape of the storage's elements in memory order, a basic index, a permutation, a
+reshape and an expansion. The same ops in reverse order write a view's new elements into the storage.
 
->>> home = Geometry((2, 6), (6, 1), 0)
->>> steps = plan(home, Geometry((2, 2, 3), (6, 3, 1), 0))       # x.view(2, 2, 3)
+>>> base = Geometry((2, 6), (6, 1), 0)
+>>> steps = view_steps(base, Geometry((2, 2, 3), (6, 3, 1), 0))       # x.view(2, 2, 3)
 >>> [(step.op, step.attrs) for step in steps]
 [('reshape', {'shape': [2, 2, 3]})]
->>> steps = plan(home, Geometry((6,), (1,), 6))                 # x[1]
+>>> steps = view_steps(base, Geometry((6,), (1,), 6))                 # x[1]
 >>> [(step.op, step.attrs) for step in steps]
 [('getitem', {'index': [1, [0, 6, 1]]})]
 """
@@ -74,23 +74,23 @@ def memory_order(geometry: Geometry) -> tuple[int, ...]:
 
 
 @functools.lru_cache(65536)
-def plan(home: Geometry, view: Geometry) -> tuple[Step, ...] | None:
-    """The ops that compute a view from its storage's home; None if only `as_strided` can."""
-    if view == home:
+def view_steps(base: Geometry, view: Geometry) -> tuple[Step, ...] | None:
+    """The ops that compute a view from the base; None if only `as_strided` can compute it."""
+    if view == base:
         return ()
-    if not view.numel or not home.numel:
+    if not view.numel or not base.numel:
         return None
-    order = memory_order(home)
+    order = memory_order(base)
     if view.offset == 0 and sorted(zip(view.stride, view.size, strict=True)) == sorted(
-        zip(home.stride, home.size, strict=True)
+        zip(base.stride, base.size, strict=True)
     ):
-        return _permutation(home, view)
-    in_memory = tuple(home.size[d] for d in order)
+        return _permutation(base, view)
+    in_memory = tuple(base.size[d] for d in order)
     found = _refine(in_memory, view)
     if found is None:
         return None
     refined, index, dims, pieces = found
-    steps = _Steps(home.size)
+    steps = _Steps(base.size)
     steps.add_permute(order)
     steps.add_reshape(refined)
     steps.add_index(index)
@@ -100,15 +100,15 @@ def plan(home: Geometry, view: Geometry) -> tuple[Step, ...] | None:
     return tuple(steps.steps)
 
 
-def _permutation(home: Geometry, view: Geometry) -> tuple[Step, ...]:
-    """The ops of a view that permutes the home's dimensions."""
-    free = list(range(len(home.size)))
+def _permutation(base: Geometry, view: Geometry) -> tuple[Step, ...]:
+    """The ops of a view that permutes the base's dimensions."""
+    free = list(range(len(base.size)))
     dims = []
     for pair in zip(view.size, view.stride, strict=True):
-        dim = next(d for d in free if (home.size[d], home.stride[d]) == pair)
+        dim = next(d for d in free if (base.size[d], base.stride[d]) == pair)
         free.remove(dim)
         dims.append(dim)
-    steps = _Steps(home.size)
+    steps = _Steps(base.size)
     steps.add_permute(tuple(dims))
     return tuple(steps.steps)
 
@@ -182,7 +182,7 @@ def _cuts(shape: tuple[int, ...], total: int, active: list[tuple[int, int, int]]
 
 
 class _Steps:
-    """Collects ops, leaving out those that change nothing."""
+    """Collects ops, except those without effect."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape

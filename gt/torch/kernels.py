@@ -1,11 +1,11 @@
 """The kernels of the device: an aten op becomes an instruction of the stream.
 
-PyTorch's dispatcher calls a kernel below autograd, for every aten op that is not composed of others. What an
-op's instruction looks like depends on its arguments' layouts and on its other arguments, except floats: so it
-is determined once (`Plan`) and cached. The layouts of results come from the meta device.
+PyTorch's dispatcher calls a kernel below autograd, for every aten op that is not composed of others. The
+instruction of an op depends on its arguments' layouts and on its other arguments, except floats. So it is
+determined once (`Plan`) and cached. The layouts of results come from the meta device.
 
-An op that changes its arguments is issued as the op that computes the same and changes nothing; then the
-buffers of these arguments get the results.
+An in-place op is issued as its functional form, and the results are stored in the buffers of the changed
+arguments.
 """
 
 import contextlib
@@ -44,8 +44,8 @@ from gt.torch.sites import site
 def kernel(name: str) -> Callable[..., Any]:
     """The kernel of an op; its schema is read when it is first called.
 
-    An op with arguments like earlier ones is issued here, without a call in between: this is the path of
-    nearly every op of a program.
+    An op that has a plan for its arguments is issued in this function, without further calls: nearly all ops
+    of a program are.
     """
     op: Operation | None = None
     plans: dict[tuple[Any, ...], Plan | None] = {}
@@ -100,7 +100,7 @@ def kernel(name: str) -> Callable[..., Any]:
         number = client.next_id()
         client.emit(Op(number, plan.op, tuple(ids), attrs, site(client)))
         if number >= client.next_flush:
-            client.next_flush = number + client.pass_on()
+            client.next_flush = number + client.flush_ready()
         results = plan.results
         made = Handle(client, number)
         if results is None:
@@ -122,9 +122,9 @@ class Operation:
         self.kernel = kernel(schema.name)
         self._lower = lowering.ROW_LOWERINGS.get(schema.name)
         self.plans: dict[tuple[Any, ...], Plan | None] = {}
-        """Its plans, by what a plan depends on."""
+        """Its plans, by key: see `plans.flat_and_key`."""
         self._checked: set[tuple[Any, ...]] = set()
-        """Arguments of an in-place op that PyTorch accepts."""
+        """Keys of arguments of an in-place op that PyTorch has accepted."""
         numbers = any(kind in ("bool", "int", "float", "number") for kind in schema.result_kinds)
         self.run: Callable[..., Any] = self._run
         if schema.mutated:
@@ -136,7 +136,7 @@ class Operation:
         elif not schema.returned:
             self.run = self._run_check
 
-    # --- ops that change nothing ---
+    # --- functional ops ---
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         """Issue the op with arguments that have no plan yet; returns new tensors."""
@@ -166,7 +166,7 @@ class Operation:
         number = client.next_id()
         client.emit(Op(number, op, tuple([one.id for one in values]), attrs, site(client)))
         if number >= client.next_flush:
-            client.next_flush = number + client.pass_on()
+            client.next_flush = number + client.flush_ready()
         return Handle(client, number)
 
     def _issue_once(self, given: dict[str, Any]) -> Any:
@@ -219,7 +219,7 @@ class Operation:
         except WorkerError as refused:
             raise error from refused
 
-    # --- ops that change their arguments ---
+    # --- in-place ops ---
 
     def _run_mutating(self, *args: Any, **kwargs: Any) -> Any:
         schema = self.schema
@@ -231,7 +231,7 @@ class Operation:
             self._check_in_place(given)
             kept = {name: one for name, one in given.items() if name in functional.by_name}
             positional = [kept.pop(one.name) for one in functional.positional]
-            # What draws numbers may have a kernel of its own: see `random_ops`.
+            # A random op may have a kernel in `random_ops`.
             compute = functional.function if schema.random else operation(functional.name).kernel
             made = compute(*positional, **_without_defaults(kept, functional))
             made = made if isinstance(made, tuple) else (made,)
@@ -300,7 +300,8 @@ class Operation:
         return [create(layout, one) for layout, one in zip(fresh, values, strict=False)]
 
     def _prepare_results(self, given: dict[str, Any]) -> list[Layout]:
-        """Give tensors of `out=` the sizes of results; the layouts of the results that are new tensors."""
+        """Resize the tensors of `out=` to the results; returns the layouts of the results that are new
+        tensors."""
         returned = self.schema.returned
         if not any(name is None or self.schema.by_name[name].keyword for name in returned):
             return []

@@ -24,7 +24,7 @@ def register() -> Any:
 def linear_backward(
     input: Tensor, grad: Tensor, weight: Tensor, mask: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The gradients of input, weight and bias, as far as `mask` asks for them."""
+    """The gradients of input, weight and bias; None for those that `mask` excludes."""
     if input.is_complex():
         return _composed(input, grad, weight, mask)
     of_input = of_weight = of_bias = None
@@ -54,7 +54,7 @@ def _as_matrix(tensor: Tensor) -> Handle:
 def _composed(
     input: Tensor, grad: Tensor, weight: Tensor, mask: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The same of other ops."""
+    """The same gradients, composed of other ops."""
     rows = grad.reshape(-1, grad.shape[-1])
     return (
         grad @ weight.conj() if mask[0] else None,

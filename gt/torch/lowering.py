@@ -1,8 +1,8 @@
-"""aten ops as rows of the op table, for those that it has.
+"""Lowerings of aten ops to rows of the op table.
 
-Such an op has sharding rules, and every engine runs it. A lowering gets an op's arguments by name and gives
-the row, the tensors and the attributes; or None, for arguments that the row does not take: then the op is
-sent under its own name.
+A row has sharding rules, and every engine runs it. A lowering takes an op's arguments by name and returns the
+row, the tensors and the attributes, or None if the row does not take these arguments: then the op is sent
+under its PyTorch name.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Plans: how an op with certain arguments is issued, cached by everything that it depends on.
+"""Plans: the cached instruction of an op with certain arguments.
 
 An instruction's form depends on the layouts of an op's tensors and on its other arguments, except floats.
 """
@@ -12,7 +12,7 @@ from gt.torch.results import Results
 
 
 class Plan:
-    """How an op with certain arguments is issued."""
+    """The instruction of an op with certain arguments, and the layouts of its results."""
 
     __slots__ = ("attrs", "floats", "inputs", "op", "results")
 
@@ -35,7 +35,7 @@ class Plan:
 
 
 def add_argument(one: Any, flat: list[Any], key: list[Any]) -> None:
-    """Add an argument to the flat list of all, and to the key what a plan depends on."""
+    """Add an argument to the flat list, and the part of it that a plan depends on to the key."""
     kind = type(one)
     if kind is torch.Tensor or kind is torch.nn.Parameter:
         buffer = one.untyped_storage().tapestry
@@ -86,7 +86,7 @@ def plan_of(
     flat: list[Any],
     results: Results | None,
 ) -> Plan | None:
-    """A plan to issue this again; None if the instruction has an input or float that is not an argument."""
+    """The plan of this instruction; None if it has an input or float that is not an argument."""
     position = {id(one): n for n, one in enumerate(flat)}
     if any(id(one) not in position for one in tensors):
         return None

@@ -21,7 +21,7 @@ class NotRecordable(Exception):
 
 
 class Recorder:
-    """Stands in for a client while a graph runs."""
+    """Replaces the client while a graph is recorded."""
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
@@ -41,7 +41,7 @@ class Recorder:
         number = self.next_id()
         self.inputs.append(number)
         self._known.add(number)
-        return Handle(self, number)  # type: ignore[arg-type] - it has all that a handle needs
+        return Handle(self, number)  # type: ignore[arg-type] - it has the attributes that a Handle uses
 
     def emit(self, instruction: Any) -> None:
         """Record an instruction. Values that are no longer referred to need not be freed."""

@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 class Storage(NamedTuple):
     """The value of a storage after the graph."""
 
-    home: Geometry
+    base: Geometry
     dtype: torch.dtype
     value: Ref
     nbytes: int
@@ -64,7 +64,7 @@ class Recording:
         """By the result of an op that converts a number of the host: the node that computes the number."""
         self._outputs: list[Output] = []
         self._storages: list[Storage] = []
-        self._places: dict[int, int] = {}
+        self._storage_indices: dict[int, int] = {}
         """By `id()` of a buffer: which of the storages it is."""
         self._written: list[tuple[int, Storage]] = []
         self._templates: weakref.WeakKeyDictionary[Client, list[Template]] = weakref.WeakKeyDictionary()
@@ -75,22 +75,22 @@ class Recording:
     def add_output(self, tensor: torch.Tensor) -> int:
         """Add a tensor that the graph returns; its index among all of them."""
         buffer = buffer_of(tensor)
-        place = self._places.get(id(buffer))
-        if place is None:
-            place = self._places[id(buffer)] = len(self._storages)
+        index = self._storage_indices.get(id(buffer))
+        if index is None:
+            index = self._storage_indices[id(buffer)] = len(self._storages)
             self._storages.append(_storage(tensor, buffer))
-        output = Output(place, buffer.layout, geometry_of(tensor), tensor.dtype)
+        output = Output(index, buffer.layout, geometry_of(tensor), tensor.dtype)
         if tensor.is_conj() or tensor.is_neg():
             raise NotImplementedError("conjugate views")
         self._outputs.append(output)
         return len(self._outputs) - 1
 
-    def add_written(self, place: int, tensor: torch.Tensor) -> None:
+    def add_written(self, index: int, tensor: torch.Tensor) -> None:
         """Record that the graph changes the input of this number in place."""
-        self._written.append((place, _storage(tensor, buffer_of(tensor))))
+        self._written.append((index, _storage(tensor, buffer_of(tensor))))
 
     def end(self) -> None:
-        """Make sequences of the instructions."""
+        """Make sequences of the recorded instructions."""
         recorder = self._recorder
         wanted = {one.value for one in self._storages} | {one.value for _, one in self._written}
         ops, where = _needed(recorder.ops, recorder.where, wanted)
@@ -113,7 +113,7 @@ class Recording:
         self._outputs = [
             one if shared.count(one.storage) == 1 else one._replace(layout=None) for one in self._outputs
         ]
-        del self._recorder, self._places, self._numbers
+        del self._recorder, self._storage_indices, self._numbers
 
     # --- replay ---
 
@@ -141,27 +141,27 @@ class Recording:
             freed = [ids[n] for n in piece.freed]
             client.repeat(Repeat(template, inputs, ids[first : first + count], piece.kept, freed, here))
         if ids and ids[-1] >= client.next_flush:
-            client.next_flush = ids[-1] + client.pass_on()
+            client.next_flush = ids[-1] + client.flush_ready()
         made = {n: Handle(client, ids[n]) for n in self._last}
-        for place, storage in self._written:
-            buffer, ref = buffers[place], storage.value
-            buffer.home = storage.home
+        for index, storage in self._written:
+            buffer, ref = buffers[index], storage.value
+            buffer.base = storage.base
             buffer.write(made[ref] if ref >= 0 else values[-1 - ref])
         return self._tensors(made, values)
 
     def _tensors(self, made: dict[int, Handle], values: Sequence[Handle]) -> list[Any]:
         shared: dict[int, Any] = {}
         tensors: list[Any] = []
-        for place, layout, geometry, dtype in self._outputs:
-            home, home_dtype, ref, nbytes = self._storages[place]
+        for index, layout, geometry, dtype in self._outputs:
+            base, base_dtype, ref, nbytes = self._storages[index]
             value = made[ref] if ref >= 0 else values[-1 - ref]
             if layout is not None:
                 tensors.append(create(layout, value))
                 continue
-            storage: Any = shared.get(place)
+            storage: Any = shared.get(index)
             if storage is None:
-                storage = shared[place] = create_storage(nbytes)
-                storage.tapestry = Buffer(home, home_dtype, value)
+                storage = shared[index] = create_storage(nbytes)
+                storage.tapestry = Buffer(base, base_dtype, value)
             tensors.append(tensor_in(storage, *geometry, dtype))
         return tensors
 
@@ -176,7 +176,7 @@ class Recording:
 
 
 def _storage(tensor: torch.Tensor, buffer: Buffer) -> Storage:
-    return Storage(buffer.home, buffer.dtype, buffer.read().id, tensor.untyped_storage().nbytes())
+    return Storage(buffer.base, buffer.dtype, buffer.read().id, tensor.untyped_storage().nbytes())
 
 
 def _needed(ops: Sequence[Op], where: Sequence[str], wanted: set[int]) -> tuple[list[Op], list[str]]:

@@ -55,7 +55,7 @@ def register() -> Any:
         "_copy_from": lambda src, dst, non_blocking=False: transfers.copy_(dst, src, non_blocking),
         "_to_copy": transfers.to_copy,
         "_local_scalar_dense": transfers.local_scalar_dense,
-        "record_stream": lambda self, stream: None,  # values are freed when all that was issued is done
+        "record_stream": lambda self, stream: None,  # values are freed after all issued instructions are done
         "resize_": storages.resize_,
         "empty.memory_format": _empty,
         "empty_strided": _empty_strided,
@@ -125,7 +125,7 @@ _LEFT = frozenset(
 
 
 def _left_to_pytorch(name: str) -> bool:
-    """Whether PyTorch's own composition is what we want: views, copies, and ops over lists."""
+    """Whether an op keeps PyTorch's own composition: views, copies, and ops over lists."""
     packet = name.partition(".")[0]
     return packet in _LEFT or packet in random_ops.COMPOSED or packet.startswith("_foreach_")
 

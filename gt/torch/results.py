@@ -20,13 +20,13 @@ _OTHER_ON_META = frozenset(
         *("_native_batch_norm_legit", "_batch_norm_with_update"),
     )
 )
-"""Ops some of whose results have other sizes or dtypes on the meta device than on a worker."""
+"""Ops that have results with other sizes or dtypes on the meta device than on a worker."""
 
 
 _PRODUCTS = frozenset(
     f"aten::{name}" for name in ("linear", "mm", "bmm", "mv", "addmm", "baddbmm", "convolution")
 )
-"""Ops of which the meta device accepts inputs of different dtypes, and refuses others in words of its own."""
+"""Ops for which the meta device accepts inputs of different dtypes, or raises other messages than a CPU."""
 
 
 def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
@@ -46,7 +46,7 @@ def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
         if schema.name in _PRODUCTS:
             _call(
                 schema, {name: _on_cpu(one) for name, one in given.items()}
-            )  # raises in words that users know
+            )  # raises the error that PyTorch raises on a CPU
         raise
     if schema.name not in _OTHER_ON_META or not isinstance(results, list):
         return results

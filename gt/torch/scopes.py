@@ -1,4 +1,5 @@
-"""Which part of a program is running: a module's forward, an optimizer's step, or a backward pass.
+"""Scopes: the part of a program that is running, which is a module's forward, an optimizer's step or a
+backward pass.
 
 A scope is entered with each call of a `torch.nn.Module` (its path is that in `named_modules()` of the
 outermost module), each `Optimizer.step` and each backward pass, and left when that returns or raises. Each
@@ -149,8 +150,8 @@ def _recomputed(frame: FrameType | None) -> Scope | None:
 # --- entering scopes ---
 
 _entered: dict[tuple[Any, ...], tuple[Any, Scope]] = {}
-"""By scope, `id()` of a module or optimizer, and place of the call (or, if that is ambiguous, the user's
-line): a reference to the module, and the scope that the call enters."""
+"""By scope, `id()` of a module or optimizer, and code offset of the call (or, if that is ambiguous, the
+user's line): a reference to the module, and the scope that the call enters."""
 _callers: dict[int, Any] = {}
 """The code of these callers, kept alive so that its `id()` stays unique."""
 _paths: "weakref.WeakKeyDictionary[nn.Module, tuple[str, str]]" = weakref.WeakKeyDictionary()
@@ -236,7 +237,7 @@ def _module_path(module: nn.Module, caller: FrameType | None) -> tuple[str, str]
     name = _word(type(module).__name__)
     if inner is None:
         return name, ""
-    # It was made in a forward pass, and is not a submodule of a running module.
+    # The module was made in a forward pass, and is not a submodule of a running module.
     return f"{inner.prefix}{name}", f"{inner.prefix}{name}."
 
 
@@ -310,7 +311,7 @@ _BOUNDARIES.add(id(backward_pass.__code__))
 
 
 def patch_modules_and_optimizers() -> None:
-    """Have modules and optimizers enter scopes from now on."""
+    """Patch PyTorch so that modules and optimizers enter scopes."""
     original = nn.Module.__call__
     nn.Module.__call__ = _entering(original, _module_path)
     for name in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):

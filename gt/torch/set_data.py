@@ -1,9 +1,9 @@
 """`tensor.data = other` where one of them is on the device and the other is not.
 
-`Module.to` moves parameters in this way, and so they stay the objects that they were: tied weights stay tied,
-and hooks, attributes and optimizers keep them. PyTorch changes the contents of the tensor's implementation in
-C++, which it does for the devices that it lists, and ours is not listed. Here the tensor gets another
-implementation instead, and from the old one what belongs to the tensor.
+`Module.to` moves parameters in this way, so that they stay the same Python objects: tied weights stay tied,
+and hooks, attributes and optimizers keep referring to them. PyTorch replaces the contents of the tensor's C++
+implementation object, but only for a fixed list of devices, which does not include this one. Here the tensor
+gets another implementation object, and keeps its gradient and hooks.
 """
 
 import functools
@@ -19,7 +19,7 @@ _own_compatible: Any = torch._C._VariableFunctions._has_compatible_shallow_copy_
 
 
 def move_by_data() -> None:
-    """Have `tensor.data = other` move tensors to and from the device."""
+    """Patch PyTorch so that `tensor.data = other` moves tensors to and from the device."""
     torch.Tensor.data = property(_own_data.__get__, _set_data, doc=_own_data.__doc__)  # type: ignore
     torch._has_compatible_shallow_copy_type = _compatible  # type: ignore
 
@@ -28,9 +28,9 @@ def _crosses(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     return is_on_device(tensor) != is_on_device(other) and {tensor.layout, other.layout} == {torch.strided}
 
 
-@functools.wraps(_own_compatible)  # TorchDynamo wants the signature that it knows
+@functools.wraps(_own_compatible)  # TorchDynamo requires the original signature
 def _compatible(tensor: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether `tensor.data = other` works: `Module.to` asks."""
+    """Whether `tensor.data = other` works. Called by `Module.to`."""
     return _own_compatible(tensor, other) or _crosses(tensor, other)
 
 

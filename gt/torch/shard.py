@@ -5,8 +5,8 @@
     model = gt.torch.shard(model, "tensor")                       # a part of every large product
     model = gt.torch.shard(model, {"*.q_proj": "column", "*.o_proj": "row"})
 
-Nothing else in a program changes, and results do not depend on it. It issues signals, which change the layout
-of values; the dispatcher inserts the communication. With one worker it has no effect.
+The rest of a program stays as it is, and results do not depend on layouts. `shard` issues signals, which
+change the layouts of values; the dispatcher inserts the communication. With one worker it has no effect.
 """
 
 import fnmatch
@@ -53,64 +53,64 @@ ROW = ("o_proj", "out_proj", "down_proj", "fc2", "mlp.c_proj", "linear2", "wo", 
 """Names of the layers that follow these, which are split along their inputs."""
 
 
-class Place(NamedTuple):
-    """A layout, and the numbers of its workers; none for all workers."""
+class TargetLayout(NamedTuple):
+    """A layout and the numbers of its workers, which are empty for all workers."""
 
     layout: Replicated | Sharded
     workers: tuple[int, ...] = ()
 
 
-_places: Any = WeakTensorKeyDictionary()
-"""The layouts of parameters. Their gradients are given the same before an optimizer uses them."""
+_layouts: Any = WeakTensorKeyDictionary()
+"""The layouts of parameters. Gradients are given the layout of their parameter before an optimizer step."""
 
 
-def shard(what: Any, how: Any = None, *, dim: int | None = None, workers: Any = ()) -> Any:
+def shard(target: Any, how: Any = None, *, dim: int | None = None, workers: Any = ()) -> Any:
     """Distribute a model, or a batch, over workers; returns it.
 
-    A model's `how` is "data" (the default: parameters everywhere, batches in parts), "fsdp" or "zero" (each
-    worker keeps a part of every parameter, gradient and optimizer state), "tensor" (large products in parts),
-    or layouts by patterns of modules' or parameters' names: a mapping, or the path of a YAML file with one. A
-    layout is "column" or "row" for a linear layer, "shard" or {"shard": {"axis": n}}, "replicate", or a
-    signal's name. Parameters that no pattern matches are on all workers. A tensor, or a tuple, list or dict
-    of tensors, is distributed along `dim`.
+    A model's `how` is "data" (the default: parameters on all workers, batches in parts), "fsdp" or "zero"
+    (each worker keeps a part of every parameter, gradient and optimizer state), "tensor" (large products in
+    parts), or layouts by patterns of modules' or parameters' names: a mapping, or the path of a YAML file
+    with one. A layout is "column" or "row" for a linear layer, "shard" or {"shard": {"axis": n}},
+    "replicate", or a signal's name. Parameters that no pattern matches are on all workers. A tensor, or a
+    tuple, list or dict of tensors, is distributed along `dim`.
     """
-    if not isinstance(what, nn.Module):
-        return _batch(what, 0 if dim is None else dim, tuple(workers))
+    if not isinstance(target, nn.Module):
+        return _batch(target, 0 if dim is None else dim, tuple(workers))
     if dim is not None:
-        raise TypeError("gt.torch.shard(model, dim=...): a dimension is for a batch; say how=... for a model")
-    _check_on_device(what)
+        raise TypeError("gt.torch.shard(model, dim=...): dim is for tensors; pass how=... for a model")
+    _check_on_device(target)
     how = "data" if how is None else how
     if isinstance(how, str | os.PathLike) and how not in WAYS:
         how = _file(how)
     if isinstance(how, Mapping):
-        places = dict(_by_patterns(what, how))
+        layouts = dict(_by_patterns(target, how))
     elif how == "tensor":
-        places = dict(_by_patterns(what, _tensor_layouts(what)))
+        layouts = dict(_by_patterns(target, _tensor_layouts(target)))
     else:
-        places = {id(one): _part(one) for one in what.parameters()} if how != "data" else {}
-    everywhere = Place(Replicated(), tuple(workers))
-    for one in what.parameters():
-        where = places.get(id(one), everywhere)
-        _places[one] = where if where.workers else where._replace(workers=tuple(workers))
-        _place(one, _places[one])
-    for one in what.buffers():
-        _place(one, everywhere)
-    for number, hook in list(what._forward_pre_hooks.items()):
+        layouts = {id(one): _part(one) for one in target.parameters()} if how != "data" else {}
+    everywhere = TargetLayout(Replicated(), tuple(workers))
+    for one in target.parameters():
+        where = layouts.get(id(one), everywhere)
+        _layouts[one] = where if where.workers else where._replace(workers=tuple(workers))
+        _set_layout(one, _layouts[one])
+    for one in target.buffers():
+        _set_layout(one, everywhere)
+    for number, hook in list(target._forward_pre_hooks.items()):
         if hook in (_split_batch, _copy_batch):  # the hooks of an earlier call
-            del what._forward_pre_hooks[number]
-            what._forward_pre_hooks_with_kwargs.pop(number, None)
+            del target._forward_pre_hooks[number]
+            target._forward_pre_hooks_with_kwargs.pop(number, None)
     in_parts = how in ("data", "fsdp", "zero")
-    what.register_forward_pre_hook(_split_batch if in_parts else _copy_batch, with_kwargs=True)
-    return what
+    target.register_forward_pre_hook(_split_batch if in_parts else _copy_batch, with_kwargs=True)
+    return target
 
 
 # --- batches ---
 
 
-def _batch(what: Any, dim: int, workers: tuple[int, ...]) -> Any:
-    leaves = tree_leaves(what)
+def _batch(target: Any, dim: int, workers: tuple[int, ...]) -> Any:
+    leaves = tree_leaves(target)
     if not any(isinstance(one, torch.Tensor) for one in leaves):
-        raise TypeError(f"gt.torch.shard() takes a model or tensors, not {type(what).__name__}")
+        raise TypeError(f"gt.torch.shard() takes a model or tensors, not {type(target).__name__}")
     for one in leaves:
         if isinstance(one, torch.Tensor):
             _check_tensor(one)
@@ -118,8 +118,8 @@ def _batch(what: Any, dim: int, workers: tuple[int, ...]) -> Any:
                 raise IndexError(
                     f"gt.torch.shard(dim={dim}): a tensor of shape {list(one.shape)} has no such dim"
                 )
-            _place(one, Place(Sharded(dim % one.dim()), workers))
-    return what
+            _set_layout(one, TargetLayout(Sharded(dim % one.dim()), workers))
+    return target
 
 
 def _split_batch(module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -127,20 +127,20 @@ def _split_batch(module: nn.Module, args: Any, kwargs: Any) -> None:
     tensors = [one for one in tree_leaves((args, kwargs)) if is_on_device(one) and one.dim()]
     for one in tensors:
         if one.shape[0] == tensors[0].shape[0] > 1:
-            _place(one, Place(Sharded(0)))
+            _set_layout(one, TargetLayout(Sharded(0)))
 
 
 def _copy_batch(module: nn.Module, args: Any, kwargs: Any) -> None:
     """Replicate the arguments of a model on all workers."""
     for one in tree_leaves((args, kwargs)):
         if is_on_device(one):
-            _place(one, Place(Replicated()))
+            _set_layout(one, TargetLayout(Replicated()))
 
 
-# --- placing ---
+# --- setting layouts ---
 
 
-def _place(tensor: torch.Tensor, where: Place) -> None:
+def _set_layout(tensor: torch.Tensor, where: TargetLayout) -> None:
     """Give a tensor's value another layout."""
     value = read(tensor)
     client = value.client
@@ -150,18 +150,18 @@ def _place(tensor: torch.Tensor, where: Place) -> None:
     write(tensor, Handle(client, number))
 
 
-def _place_gradients(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+def _set_gradient_layouts(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
     """Give gradients the layouts of their parameters, which adds up partial sums once."""
-    if not _places:
+    if not _layouts:
         return
     for group in optimizer.param_groups:
         for one in group["params"]:
-            where = _places.get(one)
+            where = _layouts.get(one)
             if where is not None and one.grad is not None and is_on_device(one.grad):
-                _place(one.grad, where)
+                _set_layout(one.grad, where)
 
 
-register_optimizer_step_pre_hook(_place_gradients)
+register_optimizer_step_pre_hook(_set_gradient_layouts)
 
 
 def zeros_like(
@@ -175,9 +175,9 @@ def zeros_like(
     """The kernel of `torch.zeros_like`: an optimizer's state gets the layout of its parameter."""
     options = {"dtype": dtype, "layout": layout, "device": device, "pin_memory": pin_memory}
     made = torch.empty_like(self, **options, memory_format=memory_format).zero_()
-    where = _places.get(self) if _places else None
+    where = _layouts.get(self) if _layouts else None
     if where is not None and is_on_device(made):
-        _place(made, where)
+        _set_layout(made, where)
     return made
 
 
@@ -190,7 +190,7 @@ def fused(name: str) -> Any:
 
     def run(parameters: Any, *args: Any, **kwargs: Any) -> None:
         step = operation(f"aten::{name}").run
-        if len(parameters) < 2 or not _places or not any(one in _places for one in parameters):
+        if len(parameters) < 2 or not _layouts or not any(one in _layouts for one in parameters):
             step(parameters, *args, **kwargs)
             return
         for n, one in enumerate(parameters):
@@ -199,12 +199,12 @@ def fused(name: str) -> Any:
     return run
 
 
-def _part(parameter: torch.Tensor) -> Place:
+def _part(parameter: torch.Tensor) -> TargetLayout:
     """The layout of one part per worker: along the first axis, or along the longest if that one is short."""
     sizes = list(parameter.shape)
     if not sizes or max(sizes) < 2:
-        return Place(Replicated())
-    return Place(Sharded(0 if sizes[0] >= min(64, max(sizes)) else sizes.index(max(sizes))))
+        return TargetLayout(Replicated())
+    return TargetLayout(Sharded(0 if sizes[0] >= min(64, max(sizes)) else sizes.index(max(sizes))))
 
 
 # --- layouts by names ---
@@ -253,8 +253,8 @@ def _file(path: Any) -> Mapping[str, Any]:
     return found
 
 
-def _by_patterns(model: nn.Module, layouts: Mapping[str, Any]) -> Iterator[tuple[int, Place]]:
-    """The place of each parameter that a pattern matches, by the parameter's `id()`."""
+def _by_patterns(model: nn.Module, layouts: Mapping[str, Any]) -> Iterator[tuple[int, TargetLayout]]:
+    """The layout of each parameter that a pattern matches, by the parameter's `id()`."""
     modules, parameters = dict(model.named_modules()), dict(model.named_parameters(remove_duplicate=False))
     for pattern, layout in layouts.items():
         matched = False
@@ -268,19 +268,19 @@ def _by_patterns(model: nn.Module, layouts: Mapping[str, Any]) -> Iterator[tuple
             raise ValueError(f"gt.torch.shard: no parameter matches {pattern!r}. There are {names}, ...")
 
 
-def _layout(pattern: str, layout: Any, module: nn.Module, own: str, parameter: torch.Tensor) -> Place:
+def _layout(pattern: str, layout: Any, module: nn.Module, own: str, parameter: torch.Tensor) -> TargetLayout:
     if isinstance(layout, Mapping):
         return _written(pattern, layout, parameter)
     if layout == "replicate":
-        return Place(Replicated())
+        return TargetLayout(Replicated())
     if layout == "shard":
         return _part(parameter)
     if layout in ("column", "row"):
         # A weight has a row for each output, but a column in Hugging Face's Conv1D and in embeddings.
         turned = type(module).__name__ == "Conv1D" or isinstance(module, nn.Embedding)
         if parameter.dim() == 1:
-            return Place(Sharded(0)) if layout == "column" else Place(Replicated())
-        return Place(Sharded(int((layout == "row") != turned)))
+            return TargetLayout(Sharded(0)) if layout == "column" else TargetLayout(Replicated())
+        return TargetLayout(Sharded(int((layout == "row") != turned)))
     if not isinstance(layout, str):
         raise TypeError(f"gt.torch.shard: {layout!r}, for {pattern!r}, is not a layout: {_known()}")
     try:
@@ -289,13 +289,13 @@ def _layout(pattern: str, layout: Any, module: nn.Module, own: str, parameter: t
         raise ValueError(
             f"gt.torch.shard: {layout!r}, for {pattern!r}, is not a layout: {_known()}"
         ) from error
-    return Place(scope.layout or Replicated(), scope.workers)
+    return TargetLayout(scope.layout or Replicated(), scope.workers)
 
 
-def _written(pattern: str, layout: Mapping[str, Any], parameter: torch.Tensor) -> Place:
-    """The place that {"shard": {"axis": 0, "workers": [0, 1]}} or {"replicate": true} describes."""
+def _written(pattern: str, layout: Mapping[str, Any], parameter: torch.Tensor) -> TargetLayout:
+    """The layout that {"shard": {"axis": 0, "workers": [0, 1]}} or {"replicate": true} describes."""
     if layout.keys() == {"replicate"}:
-        return Place(Replicated())
+        return TargetLayout(Replicated())
     given = layout.get("shard")
     if (
         layout.keys() != {"shard"}
@@ -309,7 +309,7 @@ def _written(pattern: str, layout: Mapping[str, Any], parameter: torch.Tensor) -
             f"gt.torch.shard: {pattern!r} is split along axis {axis!r}, and a parameter of it has the shape "
             f"{list(parameter.shape)}"
         )
-    return Place(Sharded(axis % parameter.dim()), tuple(given.get("workers", ())))
+    return TargetLayout(Sharded(axis % parameter.dim()), tuple(given.get("workers", ())))
 
 
 def _known() -> str:

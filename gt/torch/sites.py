@@ -1,8 +1,8 @@
 """The site of an op: the line of the user's code, and the module, that issued it.
 
-The frames between the user's line and a kernel are of PyTorch, of this package and of other installed ones.
-Each place in the code is looked up once for each scope that it runs in. Ops of a backward pass have the line
-that called it, and the module whose forward pass made the node that runs.
+The frames between the user's line and a kernel are of PyTorch, of this package and of other installed ones. A
+call in the code is looked up once for each scope that it runs in. Ops of a backward pass have the line that
+started the pass, and the module whose forward pass made the current node.
 """
 
 import sys

@@ -1,7 +1,8 @@
 """PyTorch's functions on storages, for storages that have no memory.
 
-Saving, pickling and copying tensors reads their storages, so that tensors that share one still do afterwards;
-loading writes to them. Here the elements come from a worker, and go to it.
+PyTorch saves, pickles and copies tensors by reading their storages, so that tensors that share a storage
+still share it afterwards, and loads them by writing to storages. Here the elements are fetched from a worker,
+or sent to it.
 """
 
 import functools
@@ -49,7 +50,7 @@ def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
 
 
 def _for_ours(function: Any, method: Any) -> Any:
-    """A method that is another function for storages of the device."""
+    """A method that calls another function for storages of the device."""
 
     @functools.wraps(method)
     def call(self: Storage, *args: Any, **kwargs: Any) -> Any:
@@ -69,14 +70,14 @@ def _buffer(storage: Any) -> Buffer:
 def _cpu(storage: Storage) -> Storage:
     """A storage on the CPU with the same bytes. Waits."""
     buffer = _buffer(storage)
-    return download_value(buffer.in_memory_order(), (buffer.home.numel,), buffer.dtype).untyped_storage()
+    return download_value(buffer.in_memory_order(), (buffer.base.numel,), buffer.dtype).untyped_storage()
 
 
 def _clone(storage: Storage) -> Storage:
     """A storage with the same contents: they are one value until one of the storages is written to."""
     buffer = _buffer(storage)
     made: Any = create_storage(storage.nbytes())
-    made.tapestry = Buffer(buffer.home, buffer.dtype, buffer.value, NEW)
+    made.tapestry = Buffer(buffer.base, buffer.dtype, buffer.value, NEW)
     return made
 
 
@@ -84,7 +85,7 @@ def _write(storage: Storage, contents: Storage) -> None:
     """Give a storage the bytes of one on the CPU."""
     buffer = _buffer(storage)
     new = Buffer(_flat(contents.nbytes()), torch.uint8, upload(_bytes(contents)))
-    buffer.write(new.read_view(buffer.home, buffer.dtype))
+    buffer.write(new.read_view(buffer.base, buffer.dtype))
 
 
 def _bytes(storage: Storage) -> torch.Tensor:
@@ -127,7 +128,7 @@ def _refuse_sharing(*args: Any, **kwargs: Any) -> Any:
 
 
 def _reduce(tensor: torch.Tensor) -> Any:
-    """What is sent to another process, such as from a worker of a DataLoader: of ours, the elements."""
+    """A tensor as it is sent to another process, for example by a DataLoader: as its elements."""
     if tensor.device.type != DEVICE.type:
         return reduce_tensor(tensor)
     if tensor.requires_grad:
@@ -161,7 +162,7 @@ def _copying(copy_: Any) -> Any:
 
     @functools.wraps(copy_)
     def call(self: Storage, source: Storage, non_blocking: Any = None) -> Storage:
-        source = source.cpu()  # itself, if it is there
+        source = source.cpu()  # itself, if it is on the CPU
         if self.device.type != DEVICE.type:
             return copy_(self, source)
         _write(self, source)
@@ -192,7 +193,7 @@ def set_(self: torch.Tensor, source: Any, *geometry: Any) -> torch.Tensor:
     buffer = _buffer(source)
     is_first = buffer.layout is NEW
     buffer.layout = buffer_of(self).layout = None
-    size = (buffer.home.numel * buffer.dtype.itemsize // self.dtype.itemsize,)
+    size = (buffer.base.numel * buffer.dtype.itemsize // self.dtype.itemsize,)
     set_storage(CPU_KEYS, self, source, *(geometry or (0, size, (1,))))
     if is_first:
         _adopt(self, buffer)
@@ -203,19 +204,19 @@ def _adopt(tensor: torch.Tensor, buffer: Buffer) -> None:
     """Keep the contents of a storage in the form that its first tensor reads."""
     layout = Layout(tuple(tensor.shape), tensor.stride(), tensor.dtype)
     view = geometry_of(tensor)
-    whole = view == layout.home and layout.home.size is layout.size and tensor.nbytes == _nbytes(buffer)
+    whole = view == layout.base and layout.base.size is layout.size and tensor.nbytes == _nbytes(buffer)
     if whole:
         if buffer.is_written:
             buffer.write(buffer.read_view(view, tensor.dtype))
-        buffer.home, buffer.dtype, buffer.layout = layout.home, tensor.dtype, layout
+        buffer.base, buffer.dtype, buffer.layout = layout.base, tensor.dtype, layout
     elif buffer.dtype != tensor.dtype and buffer.is_written:
         other = buffer._reinterpreted(tensor.dtype)
-        buffer.home, buffer.dtype = other.home, other.dtype
+        buffer.base, buffer.dtype = other.base, other.dtype
         buffer.write(other.read())
 
 
 def _nbytes(buffer: Buffer) -> int:
-    return buffer.home.numel * buffer.dtype.itemsize
+    return buffer.base.numel * buffer.dtype.itemsize
 
 
 def resize_(self: torch.Tensor, size: Any, memory_format: Any = None) -> torch.Tensor:
@@ -241,8 +242,8 @@ def _grown(tensor: torch.Tensor, nbytes: int) -> Any:
     numel = -(-nbytes // old.dtype.itemsize)
     storage: Any = create_storage(numel * old.dtype.itemsize)
     storage.tapestry = Buffer(_flat(numel), old.dtype, None)
-    if old.home.numel and old.is_written:
-        attrs = {"pad": [0, numel - old.home.numel]}
+    if old.base.numel and old.is_written:
+        attrs = {"pad": [0, numel - old.base.numel]}
         value = emit_aten("aten::constant_pad_nd", (old.in_memory_order(),), attrs, (numel,), old.dtype)
         storage.tapestry.write(value)
     return storage

@@ -65,7 +65,7 @@ def _conversion(name: str) -> Any:
 
 KERNELS = {
     **{name: _conversion(name) for name in CONVERSIONS},
-    # `nn.TransformerEncoder` asks before it makes a nested tensor, and else continues with the padded one.
+    # `nn.TransformerEncoder` calls this before it makes a nested tensor; after False it uses the padded one.
     "_nested_tensor_from_mask_left_aligned": lambda t, mask: False,
 }
 """The kernels, by overload."""

@@ -34,7 +34,7 @@ def pack(
         try:
             return ArrayData(shape, dtype, shared=memory.put(array, receiver))
         except OSError:
-            pass  # it is full, or not ours to write: the bytes go behind the message instead
+            pass  # it is full, or not writable: the bytes go behind the message instead
     frames.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return ArrayData(shape, dtype, len(frames) - 1)
 

@@ -28,7 +28,7 @@ class Assembly:
             whole = self._arrays.get(request)
             if whole is None:
                 whole = self._arrays[request] = np.empty(part.whole, array.dtype)
-            whole[part.place] = array
+            whole[part.slices] = array
         if missing:
             return None
         del self._missing[request]
@@ -43,8 +43,8 @@ class Assembly:
 class Replies:
     """A client's replies, by request, until they are taken.
 
-    A caller that stops waiting, because of Ctrl-C or a timeout, abandons its request. Its reply may come
-    later all the same, and is dropped then, with the shared memory that it is in.
+    A caller that stops waiting, because of Ctrl-C or a timeout, abandons its request. If the reply arrives
+    later, it is dropped, together with its shared memory.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Replies:
     def add(self, request: int, reply: Any) -> None:
         """Add a complete reply."""
         self._here[request] = reply
-        # In this order, as `abandon` has it in the other: on two threads, one of them drops the reply.
+        # `abandon` has the opposite order, so of two threads one drops the reply.
         if request in self.abandoned:
             self._here.pop(request, None)
             self.abandoned.discard(request)

@@ -1,7 +1,7 @@
 """The connection of a client or a worker to a dispatcher: a ZeroMQ socket, tcp across hosts, ipc on one.
 
 ZeroMQ's heartbeats, which run outside Python, detect a peer that has ended or hangs; a monitor socket reports
-it. A link is never used by two threads at once: its user holds `lock`.
+it. A link must not be used by two threads at once: its user holds `lock`.
 """
 
 import select
@@ -19,7 +19,7 @@ from gt.transport import protocol
 
 HEARTBEAT_SECONDS = 1.0
 DEAD_SECONDS = 5.0
-"""How long a peer may be silent before it counts as gone. A closed connection is noticed at once."""
+"""A peer that is silent for this long counts as gone. A closed connection is detected at once."""
 
 
 def endpoint(address: str) -> str:
@@ -64,7 +64,7 @@ class Link:
         self._socket.connect(place)
 
     def send(self, message: Any, frames: Iterable[Any] = ()) -> None:
-        """Send a message and the arrays behind it. Raises if the connection is gone."""
+        """Send a message and the arrays behind it. Raises ConnectionLost if the connection has ended."""
         payload = protocol.encode(message)
         if len(payload) > protocol.MAX_MESSAGE:
             raise ProtocolError(
@@ -85,7 +85,7 @@ class Link:
                 self.lost = f"the server at {self.address} went away"
 
     def check(self) -> None:
-        """Raise if the connection is gone."""
+        """Raise ConnectionLost if the connection has ended."""
         if self.lost is not None:
             raise ConnectionLost(self.lost)
 

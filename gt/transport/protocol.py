@@ -57,7 +57,7 @@ class Fetched(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of data it brings."""
+        """The size of its data in bytes."""
         return 0 if self.array is None else self.array.nbytes
 
 
@@ -198,7 +198,7 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
     pid: ProcessId
     memory: str
     name: str
-    """The name that it wants; empty for any."""
+    """The requested name; empty for any."""
     engine: str
     address: str = ""
     """Its address for other workers."""
@@ -212,7 +212,7 @@ class WorkerHello(msgspec.Struct, frozen=True, tag=30, array_like=True):
     """Its address for direct reads."""
 
 
-class Mesh(msgspec.Struct, frozen=True, tag=36, array_like=True):
+class Members(msgspec.Struct, frozen=True, tag=36, array_like=True):
     """The current workers and their addresses. Each change of them begins a new epoch, a larger number."""
 
     epoch: int
@@ -297,7 +297,7 @@ class WorkerStats(msgspec.Struct, frozen=True, tag=35, array_like=True):
 
 FromClient = Hello | Batch | GetStats | GetLayout | GetTape | FollowLog | Bye
 ToClient = Welcome | Ack | Data | Stats | Layouts | DirectReads | TapeLines | ByeAck | Refused
-ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Mesh | Refused
+ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Members | Refused
 
 encode = encode_instruction
 """Encodes any message: the encoder of instructions serves all types."""

@@ -24,7 +24,7 @@ from gt.errors import ProtocolError
 
 FOLDER = Path("/dev/shm")
 KEPT_BYTES = 1 << 30
-"""How many bytes of unused segments a process keeps for other arrays."""
+"""The number of bytes of unused segments that a process keeps for reuse."""
 
 _PREFIX = re.compile(r"gt-(\d{1,9})-[0-9a-f]{16}-")  # a process id
 _NAME = re.compile(_PREFIX.pattern + "[0-9a-f]{32}")
@@ -101,7 +101,7 @@ class SharedMemory:
         self._mapped: dict[str, tuple[str, mmap.mmap]] = {}
         """By name: the owner of another process's segment, and the mapping."""
         self._released: defaultdict[str, list[str]] = defaultdict(list)
-        """By owner: the segments that are no longer used here, and that it has not been sent yet."""
+        """By owner: the segments that are not used here any more, and not reported to the owner yet."""
 
     # --- as a sender ---
 

@@ -15,7 +15,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def _bytes(text: str) -> int:
-    """A size in bytes: 1000000, 512MB, 1.5GB."""
+    """Parse a size in bytes: 1000000, 512MB, 1.5GB."""
     match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
     if match is None:
         raise argparse.ArgumentTypeError(f"expected a number and a unit, such as 512MB, but got {text!r}")
@@ -23,17 +23,22 @@ def _bytes(text: str) -> int:
 
 
 def main() -> None:
-    """Work until Ctrl-C."""
+    """Run a worker until Ctrl-C."""
     parser = argparse.ArgumentParser(
         prog="python -m gt.worker",
-        description="Run a GT worker for a server. One for each GPU, or a few for each machine.",
+        description="Run a GT worker for a server: one worker for each GPU, or a few for each machine.",
     )
     add = parser.add_argument
     add("--host", default="localhost", help="the server's machine (default %(default)s)")
-    add("--engine", choices=sorted(ENGINES), default="pytorch", help="what computes (default %(default)s)")
-    add("--id", default="", metavar="NAME", help="its name (default: worker_0, worker_1, ...)")
-    add("--threads", type=int, metavar="N", help="how many threads an op may use (default: all cores)")
-    add("--memory", type=_bytes, default=0, metavar="SIZE", help="how much its tensors may take, as in 4GB")
+    add(
+        "--engine",
+        choices=sorted(ENGINES),
+        default="pytorch",
+        help="the library that computes (default %(default)s)",
+    )
+    add("--id", default="", metavar="NAME", help="the worker's name (default: worker_0, worker_1, ...)")
+    add("--threads", type=int, metavar="N", help="the number of threads for each op (default: all cores)")
+    add("--memory", type=_bytes, default=0, metavar="SIZE", help="memory limit of its tensors, such as 4GB")
     add(
         "--timeout",
         type=float,

@@ -1,4 +1,4 @@
-"""The state of one client on a worker: its values, failures, lines of code and modifiers."""
+"""The state of one client on a worker: its values, failures, sites and modifiers."""
 
 from typing import Any
 
@@ -25,11 +25,11 @@ class ClientState:
         watcher: HotPathDetector | None = None,
     ) -> None:
         self.modifiers = modifiers
-        """This client's instances of the worker's modifiers."""
+        """This client's modifiers at the worker."""
         self.repeat_builder = repeat_builder
-        """Builds repeats, if they are compiled and the client does not send them."""
+        """Builds repeats, if sequences are compiled and the client sends no repeats."""
         self.watcher = watcher
-        """Only counts repeats, if they are not compiled."""
+        """Counts repeats, if sequences are not compiled."""
         self.client_marks = False
         """Whether the client sends repeats that modifiers then change: the tape has the client's markers, and
         the worker's own would overlap them."""

@@ -1,7 +1,7 @@
 """Executors: for each type of instruction, the function by which a worker executes it.
 
-Op and FreeTensor, which are nearly all instructions, are executed by `Worker.carry_out` itself, for speed. If
-a batch is aborted, the executor's `abort` is called for each of its instructions that was not executed.
+Op and FreeTensor, which are nearly all instructions, are executed by `Worker.execute_each` itself, for speed.
+If a batch is aborted, the executor's `abort` is called for each of its instructions that was not executed.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A worker process: registers with a server, and again if that is restarted, and executes chunks."""
+"""A worker process: registers with a server, again after a restart of the server, and executes chunks."""
 
 import os
 import time
@@ -16,7 +16,7 @@ from gt.stream.tensor_ids import worker_ids
 from gt.transport import arrays, protocol
 from gt.transport.connection import Link
 from gt.transport.direct_reads import DirectReadServer
-from gt.transport.peers import Peers, own_place
+from gt.transport.peers import Peers, own_address
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.limits import machine
 from gt.worker.limits.guard import Guard
@@ -40,8 +40,8 @@ class WorkerProcess:
         self._decoders: dict[str, RepeatDecoder] = {}
         """By client: the decoder of its repeats."""
         self._welcome: protocol.Welcome | None = None
-        self._peers = worker.peers = Peers(own_place(address), memory=self._memory)
-        self._direct_reads = DirectReadServer(own_place(address, "direct_address"))
+        self._peers = worker.peers = Peers(own_address(address), memory=self._memory)
+        self._direct_reads = DirectReadServer(own_address(address, "direct_address"))
         self._backlog: deque[tuple[protocol.ToWorker, list[Any]]] = deque()
         """Messages that have arrived and are not handled: more arrive while it waits for other workers."""
 
@@ -117,7 +117,7 @@ class WorkerProcess:
         # Loads the engine now, so that the first op does not wait for it.
         if self.worker.engine.on_host:
             self.worker.guard = Guard()
-            self.worker.guard.share_with(self._peers.neighbours)
+            self.worker.guard.share_with(self._peers.workers_on_host)
         return True
 
     def _serve(self, link: Link, alive: Callable[[], bool]) -> None:
@@ -126,7 +126,7 @@ class WorkerProcess:
             self._handle_messages(link)
             link.wait(0.25)
             if time.monotonic() - polled > 0.25:
-                self.worker.settle()
+                self.worker.execute_held()
                 polled = time.monotonic()
                 if not alive():
                     return
@@ -135,10 +135,10 @@ class WorkerProcess:
         """Receive messages: a change of the workers is applied at once, all others are queued."""
         for payload, frames in link.receive():
             message = protocol.decode_by_worker(payload)
-            if isinstance(message, protocol.Mesh):
+            if isinstance(message, protocol.Members):
                 self._peers.update_members(message.epoch, message.members)
                 if self.worker.guard is not None:
-                    self.worker.guard.share_with(self._peers.neighbours)
+                    self.worker.guard.share_with(self._peers.workers_on_host)
             else:
                 self._backlog.append((message, frames))
 
@@ -232,7 +232,7 @@ class WorkerProcess:
         try:
             array = arrays.unpack(instruction.array, buffers, self._memory, client)
             if instruction.part is not None:
-                array = np.array(array[instruction.part.place])  # a copy: others use the rest
+                array = np.array(array[instruction.part.slices])  # a copy: others use the rest
             return Upload(instruction.result, array)
         except Exception as error:  # noqa: BLE001 - untrusted: an invalid message fails this tensor
             return Lost([instruction.result], f"an upload failed on {self.worker.name}: {error}")

@@ -1,4 +1,5 @@
-"""Runs repeats on a worker: compiled if their sequence is, else op by op; long ones in the background.
+"""Runs repeats on a worker: compiled if their sequence is compiled, else op by op; long ones in the
+background.
 
 A compiled call that takes longer than `background_seconds` runs on a background thread, so that the worker
 can receive and execute instructions that do not depend on it. At most two calls are queued there.
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 BACKGROUND_SECONDS_EMBEDDED = 1e-4
 BACKGROUND_SECONDS = 1e-3
-"""How long a call must take to run in the background: in the user's process, which does other work meanwhile,
-and in a worker process."""
+"""Calls that take at least this many seconds run in the background: in a worker inside the user's program,
+which does other work meanwhile, and in a worker process."""
 
 
 class RepeatRunner:
@@ -32,7 +33,7 @@ class RepeatRunner:
     def __init__(self, worker: "Worker", embedded: bool) -> None:
         self._worker = worker
         self.background_seconds = BACKGROUND_SECONDS_EMBEDDED if embedded else BACKGROUND_SECONDS
-        """How many seconds a call must take to run in the background."""
+        """Calls that take at least this many seconds run in the background."""
         self._shares_process = embedded
         self.running: deque[tuple[ClientState, Call]] = deque()
         """The calls that run in the background. Instructions that may depend on them wait for `finish`."""
@@ -60,7 +61,7 @@ class RepeatRunner:
             return None
 
     def reset_times(self) -> None:
-        """Start to measure for another batch."""
+        """Reset the measured times. Called before each batch."""
         self.waited = self.expected = 0.0
 
     def run(
@@ -84,8 +85,8 @@ class RepeatRunner:
         """Free a tensor when the last background call, which may read it, has ended."""
         self.running[-1][1].freed.append(tensor)
 
-    def rest(self) -> None:
-        """End the compiler's process, which is started again if another client needs it."""
+    def end_compiler(self) -> None:
+        """End the compiler's process. It is started again when a client needs it."""
         if "hot_paths" in self.__dict__:
             self.hot_paths.compiler.end()
 
@@ -117,7 +118,7 @@ class RepeatRunner:
         checked = self._worker.limit_now() is not None
         left = repeat.expanded() if checked else self._eager.run(repeat, state.values)
         if left:
-            self._worker.carry_out(state, left, failed, data)
+            self._worker.execute_each(state, left, failed, data)
         elif state.failures:
             for tensor in repeat.freed:
                 state.failures.pop(tensor, None)

@@ -59,7 +59,7 @@ class Worker:
         name: str = "worker_0",
         engine: str = "pytorch",
         backend: str | None = None,
-        modifiers: Sequence[streams.Given] | streams.Installed = (),
+        modifiers: Sequence[streams.ModifierLike] | streams.Installed = (),
         memory_limit: int = 0,
         embedded: bool = False,
     ) -> None:
@@ -71,7 +71,7 @@ class Worker:
         """Keeps the worker within its share of the machine's memory, if it has a process of its own."""
         self.engine_name = backend or engine
         self.modifiers = streams.Installed(modifiers)
-        """The source of each client's own instances: see ClientState."""
+        """Creates the modifiers of each client: see ClientState."""
         self.ids: Source = worker_ids(_next_number())
         """Ids for tensors that its modifiers make. In a process of its own, the server assigns the range."""
         self.clients: dict[str, ClientState] = {}
@@ -81,7 +81,7 @@ class Worker:
         self.compiles = self.engine_name == "pytorch" and config.auto_compile()
         """Whether repeated sequences are compiled."""
         self.watches = True
-        """Whether repeats are counted if nothing is compiled. A benchmark switches it off."""
+        """Whether repeats are counted if nothing is compiled. Benchmarks set it to False."""
         self.repeats = RepeatRunner(self, embedded)
         self._statistics = HotStatistics()
         self.peers: Peers | None = None
@@ -141,26 +141,27 @@ class Worker:
         repeats.reset_times()
         if repeats.running and repeats.running[-1][0] is not state:
             repeats.finish()
-        self.carry_out(state, instructions, failed, data)
+        self.execute_each(state, instructions, failed, data)
         self.exchanged.clear()
         # A background call is charged to the client that started it, not to one that has to wait for it.
         seconds = time.perf_counter() - start - repeats.waited + repeats.expected
         logs.debug("worker", f"{self.name}: {client}: {count} instructions in {seconds * 1000:.3f} ms")
         return Outcome(failed, data, seconds, marks, added)
 
-    def settle(self) -> None:
-        """Execute the instructions that repeat builders hold, because no more have arrived for a while."""
+    def execute_held(self) -> None:
+        """Execute the instructions that repeat builders hold. Called when no more have arrived for a
+        while."""
         self.finish()
         for state in self.clients.values():
             if state.repeat_builder is not None and state.repeat_builder.held:
-                self.carry_out(state, state.repeat_builder.release(), [], [])
+                self.execute_each(state, state.repeat_builder.release(), [], [])
 
     def finish(self) -> None:
-        """Wait for what runs in the background."""
+        """Wait for the background calls."""
         self.repeats.finish()
 
     @interruptible
-    def carry_out(
+    def execute_each(
         self,
         state: ClientState,
         instructions: Sequence[LocalInstruction],
@@ -271,7 +272,7 @@ class Worker:
 
     def specs(self, client: str) -> tuple[dict[int, tuple[tuple[int, ...], str]], dict[int, str]]:
         """The shape and dtype of each of a client's tensors, and the causes of its failures, by id."""
-        self.settle()
+        self.execute_held()
         state = self.clients.get(client)
         if state is None:
             return {}, {}
@@ -289,11 +290,11 @@ class Worker:
             for number in list(state.values):
                 state.values.pop(number, None)
         if not self.clients:
-            self.repeats.rest()
+            self.repeats.end_compiler()
 
     def get_stats(self, client: str = "") -> dict[str, Any]:
         """Statistics of this worker; for modifiers, those of this client's instances."""
-        self.settle()
+        self.execute_held()
         clients = list(self.clients.values())
         stats: dict[str, Any] = {
             "engine": self.engine_name,
@@ -324,7 +325,7 @@ def _spec(value: Any) -> tuple[tuple[int, ...], str]:
 def _placed(
     marks: Sequence[tuple[int, Mark]], instructions: Sequence[Any], origins: Sequence[int]
 ) -> list[tuple[int, Mark]]:
-    """Markers with indices into the instructions that were sent to the worker, with repeats expanded.
+    """Markers, with indices into the instructions that were sent to the worker (with repeats expanded).
 
     `origins` has, for each executed instruction, the index of the one that modifiers made it from.
     """

@@ -143,7 +143,7 @@ class Steps:
             self.do(self.step())
         assert self.worker.hot_paths.compiler.wait(TIMEOUT)
         self.do(self.step())
-        self.worker.settle()
+        self.worker.execute_held()
         self._before = self.worker.hot_paths.replays
         assert self._before, self.worker.hot_paths.fallbacks
 
@@ -177,7 +177,7 @@ class Steps:
 
     def check(self) -> None:
         """Everything is as op by op."""
-        self.worker.settle()
+        self.worker.execute_held()
         mine, others = self.worker.clients["c"], self.plain.clients["c"]
         assert mine.failures == others.failures
         assert mine.values.keys() == others.values.keys()
@@ -192,7 +192,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[Steps]:
     monkeypatch.setenv("GT_CACHE_DIR", str(cache))
     steps = Steps()
     yield steps
-    steps.worker.settle()
+    steps.worker.execute_held()
     steps.worker.hot_paths.compiler.close()
 
 

@@ -372,7 +372,7 @@ def test_a_tensor_whose_op_could_not_be_sent_is_freed(monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(client, "pass_on", fail)
+        patch.setattr(client, "flush_ready", fail)
         client.next_flush = 0
         with pytest.raises(KeyboardInterrupt):
             _ = x + 1

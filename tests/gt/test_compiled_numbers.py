@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gt.stream.sequences import HotSequence, Step
-from gt.worker.compile.graph import Graph, function_of, layout_of
+from gt.worker.compile.graph import Graph, function_of, mapping_of
 from gt.worker.engine.base import load_engine
 from gt.worker.engine.torch import aten
 
@@ -30,13 +30,13 @@ OPS: dict[str, tuple[int, tuple[str, ...]]] = {
 
 def compiled(op: str, tensors: list[torch.Tensor], attrs: dict[str, Any]) -> torch.Tensor:
     """What the graph that is compiled computes."""
-    layout = layout_of(
+    mapping = mapping_of(
         HotSequence([Step(op, tuple(-1 - n for n in range(len(tensors))), attrs)]), ENGINE.functions
     )
-    assert len(layout.numbers) == len(OPS[op][1])
+    assert len(mapping.numbers) == len(OPS[op][1])
     functions = {op: FUNCTIONS.get(op) or ENGINE.functions[op]}
-    numbers = torch.tensor([attrs[name] for _, name in layout.numbers], dtype=torch.float64)
-    graph = Graph(nodes=tuple(layout.nodes), inputs=(), outputs=(0,), numbers=len(layout.numbers))
+    numbers = torch.tensor([attrs[name] for _, name in mapping.numbers], dtype=torch.float64)
+    graph = Graph(nodes=tuple(mapping.nodes), inputs=(), outputs=(0,), numbers=len(mapping.numbers))
     return function_of(graph, functions)(*tensors, numbers)[0]
 
 

@@ -91,7 +91,7 @@ class Group:
         found = []
         for worker in self.workers:
             assert worker.peers is not None
-            worker.peers._sort()
+            worker.peers._assign_pieces()
             found += [worker.peers._arrived, worker.peers._given_up]
         return [one for one in found if one]
 

@@ -38,7 +38,7 @@ from gt.stream.instructions import (
 )
 from gt.stream.layouts import Partial, Placement, Replicated, Sharded
 from gt.stream.repeats import RepeatDecoder
-from gt.stream.tape_entries import Described, LayoutEvent
+from gt.stream.tape_entries import LayoutEvent, UploadEntry
 from gt.transport import protocol
 from tests.gt.helpers.servers import Cluster, connect
 from tests.gt.helpers.strangers import HELLO, Stranger
@@ -138,7 +138,7 @@ def forbidden(instruction: Any) -> bool:
 def test_every_instruction_that_travels_is_in_the_table_and_is_forged_here():
     travels = set(Instruction.__args__)
     assert travels == set(OF_TYPE)
-    local = {Upload, WorkerHotPathStart, WorkerHotPathEnd, Injected, Described, LayoutEvent}
+    local = {Upload, WorkerHotPathStart, WorkerHotPathEnd, Injected, UploadEntry, LayoutEvent}
     assert {kind for kind in instructions.INSTRUCTION_TABLE if kind.__name__ != "Repeat"} == travels | local
 
 

@@ -16,7 +16,7 @@ from gt.server.embedded import LocalConnection, LocalServer
 from gt.stream.instructions import Op
 from gt.stream.sequences import HotSequence, Step
 from gt.worker.compile.background import Background
-from gt.worker.compile.graph import MADE, Graph, function_of, layout_of
+from gt.worker.compile.graph import MADE, Graph, function_of, mapping_of
 from tests.gt.helpers.hot_server import compiled, stats
 from tests.gt.samples import SAMPLES, Sample
 from tests.programs import run_python
@@ -67,13 +67,13 @@ def test_a_graph_of_an_op_computes_what_the_op_does(monkeypatch: pytest.MonkeyPa
     last = {place for place, op in enumerate(ops) if op.result in values}
     functions = server.worker.engine.functions
     sequence = sequence_of(ops)
-    layout = layout_of(sequence, functions)
-    outputs = tuple(n for n, place in enumerate(layout.places) if place in last)
+    mapping = mapping_of(sequence, functions)
+    outputs = tuple(n for n, place in enumerate(mapping.steps) if place in last)
     given = []
     outside = {}
     for op, step in zip(ops, sequence.steps, strict=True):
         outside |= {-1 - ref: tensor for ref, tensor in zip(step.inputs, op.inputs, strict=True) if ref < 0}
-    for which, place in layout.outside:
+    for which, place in mapping.outside:
         op = ops[place]
         if which >= 0:
             given.append(values[outside[which]])
@@ -84,16 +84,16 @@ def test_a_graph_of_an_op_computes_what_the_op_does(monkeypatch: pytest.MonkeyPa
             assert op.attrs is not None
             given.append(draw.draw(tuple(values[op.inputs[0]].shape), **op.attrs))
     graph = Graph(
-        nodes=tuple(layout.nodes),
+        nodes=tuple(mapping.nodes),
         inputs=tuple((tuple(value.shape), str(value.dtype)) for value in given),
         outputs=outputs,
-        numbers=len(layout.numbers),
+        numbers=len(mapping.numbers),
     )
-    numbers = torch.tensor([ops[place].attrs[name] for place, name in layout.numbers], dtype=torch.float64)  # type: ignore[index]
+    numbers = torch.tensor([ops[place].attrs[name] for place, name in mapping.numbers], dtype=torch.float64)  # type: ignore[index]
     computed = function_of(graph, functions)(*given, numbers)
     assert len(computed) == len(outputs)
     for n, value in zip(outputs, computed, strict=True):
-        expected = values[ops[layout.places[n]].result]
+        expected = values[ops[mapping.steps[n]].result]
         assert value.dtype == expected.dtype
         torch.testing.assert_close(value, expected, equal_nan=True)
     del result
@@ -264,7 +264,7 @@ def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
     layer = gt.nn.Linear(20, 32)
     y = layer(x)
     session.current().flush()
-    hot.worker.settle()
+    hot.worker.execute_held()
     state = next(iter(hot.worker.clients.values()))
     assert state.repeat_builder is not None
     assert not state.repeat_builder.held

@@ -88,7 +88,7 @@ for elements in (1 << 18, 1 << 14, 1 << 11):
         refused = next((one.error for one in outcome.failed), None)
     print(elements, refused)
     worker.execute("c", [n for numbers in made for n in numbers])  # all are freed
-    worker.settle()
+    worker.execute_held()
     outcome = worker.execute("c", [Op(0, "full", (), shape, 0), 0])
     print("then", outcome.failed)
 """

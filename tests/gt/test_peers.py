@@ -13,11 +13,11 @@ from gt.stream.instructions import Exchange
 from gt.stream.layouts import Partial, Placement, Replicated, Sharded
 from gt.transport import shared_memory
 from gt.transport.peers import Peers
-from gt.transport.pieces import ReceiveBuffer
 from gt.transport.protocol import Member, encode
+from gt.transport.receive_buffer import ReceiveBuffer
 from gt.transport.shared_memory import SharedMemory, host
 from gt.worker.collectives.exchange import exchange
-from gt.worker.collectives.receive_buffer import copy_into
+from gt.worker.collectives.reduction import copy_into
 
 LARGE = np.arange(1 << 18, dtype=np.float32)
 

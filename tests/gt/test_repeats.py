@@ -217,10 +217,10 @@ SPARSE = Define(0, [STEP], [1], [], False, [3])
         ([Define(0, [("add", (-1, 0), None)], [1])], "step 0 has an invalid input 0"),
         ([Define(0, [("add", (-2, -1), None)], [1])], "step 0 has an invalid input -2"),
         ([Define(0, [STEP], [1], [(4, Signal(1, "rows", Sharded(0)))])], "a signal for an invalid step"),
-        ([Define(0, [STEP], [1], [], False, [0, 1])], "invalid places of results: [0, 1]"),
-        ([Define(0, [STEP], [1], [], False, [-1])], "invalid places of results: [-1]"),
-        ([Define(0, [STEP], [1], [], False, [1 << 40])], "invalid places of results: [1099511627776]"),
-        ([Define(0, [STEP, STEP], [1, 1], [], False, [3, 3])], "invalid places of results: [3, 3]"),
+        ([Define(0, [STEP], [1], [], False, [0, 1])], "invalid result indices: [0, 1]"),
+        ([Define(0, [STEP], [1], [], False, [-1])], "invalid result indices: [-1]"),
+        ([Define(0, [STEP], [1], [], False, [1 << 40])], "invalid result indices: [1099511627776]"),
+        ([Define(0, [STEP, STEP], [1, 1], [], False, [3, 3])], "invalid result indices: [3, 3]"),
         ([SPARSE, Replay(0, [1, 2], [5, 1], [], [])], "wrong number of results: [5, 1]"),
         ([SPARSE, Replay(0, [1, 2], [5, 1 << 40], [], [])], "wrong number of results: [5, 1099511627776]"),
         ([DENSE, Replay(0, [1], [5, 1], [], [])], "a repeat with 1 inputs of a sequence that takes 2"),
@@ -417,7 +417,7 @@ def test_a_client_that_waits_for_room_sends_whole_steps():
         )
         client.emit(number)
         if number >= client.next_flush:
-            client.next_flush = number + client.pass_on()
+            client.next_flush = number + client.flush_ready()
     broken = [batch for batch in sent if any(isinstance(one, Op) for one in batch)]
     assert len(sent) > 20
     assert len(broken) < len(sent) / 4, "only while it learns, or if this machine itself pauses"

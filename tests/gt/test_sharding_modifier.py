@@ -132,21 +132,21 @@ def test_rows_times_a_whole_matrix_need_no_exchange():
     run(stream, laid_out(0, Sharded(0)), upload(0, 64, 32), laid_out(1, Replicated()), upload(1, 32, 16))
     (product,) = run(stream, MatmulOp(0, 1, result=2))
     assert product == Placed(FOUR, (MatmulOp(0, 1, result=2),) * 4)
-    assert stream.tensor_sharded[2].home == Placement(Sharded(0, (16,) * 4), FOUR)
+    assert stream.tensor_sharded[2].placement == Placement(Sharded(0, (16,) * 4), FOUR)
 
 
 def test_a_whole_matrix_times_columns_needs_no_exchange():
     stream = modifier()
     run(stream, laid_out(0, Replicated()), upload(0, 64, 32), laid_out(1, Sharded(1)), upload(1, 32, 16))
     assert exchanges(run(stream, MatmulOp(0, 1, result=2))) == []
-    assert stream.tensor_sharded[2].home == Placement(Sharded(1, (4,) * 4), FOUR)
+    assert stream.tensor_sharded[2].placement == Placement(Sharded(1, (4,) * 4), FOUR)
 
 
 def test_a_product_along_the_split_axis_takes_exactly_one_reduce():
     stream = modifier()
     run(stream, laid_out(0, Sharded(1)), upload(0, 64, 32), laid_out(1, Sharded(0)), upload(1, 32, 16))
     assert exchanges(run(stream, MatmulOp(0, 1, result=2))) == []
-    assert str(stream.tensor_sharded[2].home.layout) == "partial(sum)"
+    assert str(stream.tensor_sharded[2].placement.layout) == "partial(sum)"
     used = run(stream, Op(3, "relu", (2,), None, 0))
     assert len(exchanges(used)) == 1
     assert exchanges(used)[0] in ("ReduceScatter", "AllReduce")
@@ -214,7 +214,7 @@ def test_reshape_keeps_the_split_where_the_axis_survives():
         Op(3, "reshape", (2,), {"shape": [4, 12]}, 0),
     )
     assert exchanges(made) == []
-    assert [str(stream.tensor_sharded[n].home.layout) for n in (1, 2, 3)] == ["sharded(0)"] * 3
+    assert [str(stream.tensor_sharded[n].placement.layout) for n in (1, 2, 3)] == ["sharded(0)"] * 3
 
 
 def test_an_op_without_a_rule_gathers_is_counted_and_is_logged_once(
@@ -257,7 +257,7 @@ def test_what_a_lost_worker_had_is_lost_and_what_others_have_is_not():
     freed = list(stream.remove_worker("b", "b is gone"))
     assert freed == [Placed(("a",), (0,))]
     assert stream.lost == {0: "b is gone"}
-    assert stream.tensor_sharded[1].home == Placement(Replicated(), ("a",))
+    assert stream.tensor_sharded[1].placement == Placement(Replicated(), ("a",))
     (answer,) = run(stream, Op(2, "neg", (0,), None, 0), GetData(9, 2))
     assert (answer.request, answer.error) == (9, "b is gone")
 
@@ -310,8 +310,8 @@ def test_a_tensor_that_moves_to_several_workers_is_no_load_of_its_first_one_any_
 def test_a_tensor_whose_worker_is_lost_is_no_load_of_the_worker_that_has_a_copy():
     stream = modifier(("a", "b"))
     run(stream, upload(0, 4))
-    list(stream._bring(stream.tensor_sharded[0], Placement(Replicated(), ("b",))))
+    list(stream._in_placement(stream.tensor_sharded[0], Placement(Replicated(), ("b",))))
     list(stream.remove_worker("a", "it is gone"))
-    assert stream.tensor_sharded[0].home == Placement(Replicated(), ("b",))
+    assert stream.tensor_sharded[0].placement == Placement(Replicated(), ("b",))
     run(stream, 0)
     assert stream.loads["b"] == 0

@@ -190,7 +190,7 @@ def test_perfetto_gets_spans_and_arrows(log: Path, tmp_path: Path):
     ("arguments", "status", "message"),
     [
         (["absent.log", "-o", "x.html"], 1, "No such file"),
-        (["empty.log", "-o", "x.html"], 1, "empty.log holds no line of an instruction log"),
+        (["empty.log", "-o", "x.html"], 1, "empty.log has no line of an instruction log"),
         (["empty.log", "-o", "x.pdf"], 2, "x.pdf is neither a .html nor a .png"),
         (["empty.log"], 2, "nothing to write: give -o FILE.html"),
         ([], 2, "give either an instruction log, or a running server's port with -p"),

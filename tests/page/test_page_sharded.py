@@ -210,7 +210,7 @@ def test_the_live_page_answers_only_what_it_should(running: Cluster):
         status, problem = get(address + path)
         assert (status, "There is nothing at" in problem["error"]) == (404, True)
     status, problem = get(f"{address}api/tape?start=-1")
-    assert (status, problem["error"]) == (400, "start is an integer, not '-1'.")
+    assert (status, problem["error"]) == (400, "start must be an integer, not '-1'.")
     status, problem = get(address, Host="evil.example:80")
     assert (status, "only" in problem["error"]) == (403, True)
     assert get(f"{address}api/tape?start={10**12}")[0] == 200

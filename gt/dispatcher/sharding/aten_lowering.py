@@ -14,15 +14,15 @@ from gt.stream.instructions import Op
 
 
 class Several(NamedTuple):
-    """Instructions in place of one that has several results."""
+    """The instructions that replace one that has several results."""
 
     ops: Sequence[Any]
     results: Sequence[int]
-    """The tensor that is each result."""
+    """The tensor of each result."""
 
 
 def lower_several(cmd: Op, inputs: list[TensorHandle]) -> Several | None:
-    """The instructions that compute the same in parts; None if the op itself is computed."""
+    """The instructions that replace an op whose inputs are in parts; None if the op itself is computed."""
     lowering = _LOWERINGS.get(cmd.op)
     if lowering is None or inputs[0].spec.dtype not in WIDE:
         return None

@@ -23,7 +23,7 @@ WIDE = ("float32", "float64")
 
 
 class Program:
-    """Instructions in place of one."""
+    """The instructions that replace one instruction."""
 
     def __init__(self, cmd: Op) -> None:
         self.cmd = cmd
@@ -44,7 +44,7 @@ class Program:
 
     def keep(self, handle: TensorHandle, what: str, number: int) -> int:
         """Keep a result as long as the tensor that it was derived from, instead of freeing it at the end."""
-        handle.facts[what] = number
+        handle.derived[what] = number
         self.temporary.remove(number)
         return number
 
@@ -54,7 +54,7 @@ class Program:
 
 
 def lower(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
-    """The instructions that compute the same in parts; None if the op itself is computed."""
+    """The instructions that replace an op whose inputs are in parts; None if the op itself is computed."""
     row, dtype = TABLE.get(cmd.op), inputs[0].spec.dtype
     if row is None:
         return None
@@ -71,7 +71,7 @@ def _named(name: str) -> Callable[[Op, list[TensorHandle]], list[Any] | None]:
 
 def _split(handle: TensorHandle) -> int | None:
     """The axis along which a tensor is split, no part of it empty."""
-    layout = handle.home.layout
+    layout = handle.placement.layout
     return layout.axis if isinstance(layout, Sharded) and 0 not in layout.sizes else None
 
 
@@ -160,7 +160,7 @@ def total_norm(cmd: Op, inputs: list[TensorHandle]) -> list[Any] | None:
     """total_norm of order 2: one sum of squares per tensor."""
     attrs: Any = cmd.attrs or {}
     alike = all(handle.spec.dtype == inputs[0].spec.dtype for handle in inputs)
-    if attrs["order"] != 2 or not alike or all(handle.home.whole for handle in inputs):
+    if attrs["order"] != 2 or not alike or all(handle.placement.whole for handle in inputs):
         return None
     program, total = Program(cmd), None
     # Sharded inputs last: their terms are added up first, and reduced once.
@@ -205,8 +205,8 @@ def _by_rows(x: TensorHandle, target: TensorHandle) -> bool:
 def _kept(program: Program, target: int, handle: TensorHandle, attrs: Any) -> int:
     """The number of rows that are not ignored. It is computed once for the loss and its gradient."""
     what = f"rows that are not {attrs['ignore_index']}"
-    if what in handle.facts:
-        return handle.facts[what]
+    if what in handle.derived:
+        return handle.derived[what]
     kept = program.number("ne", target, attrs["ignore_index"])
     return program.keep(handle, what, program.add("sum", kept, dim=None, keepdim=False))
 

@@ -19,7 +19,7 @@ from gt.dispatcher.sharding.plan_cache import PlanCache
 from gt.dispatcher.sharding.planning import Plan, infer, nbytes, plan, specs_of
 from gt.dispatcher.sharding.policy import SHARD_THRESHOLD, Cluster, Policy, ShardingPolicy
 from gt.dispatcher.sharding.relayout import placement_to_read, reads, relayout, shards_of
-from gt.dispatcher.sharding.tensor_account import Stream, TensorAccount
+from gt.dispatcher.sharding.tensor_placements import Stream, TensorPlacements
 from gt.dispatcher.sharding.uploads import upload_parts, zeros
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.ops import TABLE as OPS
@@ -42,12 +42,12 @@ from gt.stream.layouts import Partial, Placement, Replicated, Sharded, bytes_mov
 from gt.stream.tensor_ids import dispatcher_id
 from gt.transport.protocol import Fetched
 
-MAX_REMADE_BYTES = 1 << 16
-"""Up to this size, a tensor without inputs is computed again on another worker instead of sent."""
+MAX_RECOMPUTED_BYTES = 1 << 16
+"""Up to this size, the result of an op without inputs is computed again on another worker instead of sent."""
 
 
-class ShardingStreamModifier(TensorAccount):
-    """Places one client's stream on several workers."""
+class ShardingStreamModifier(TensorPlacements):
+    """Places one client's instructions on several workers."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class ShardingStreamModifier(TensorAccount):
             self._log_gather(cmd.op)
         inputs = []
         for handle, wanted in zip(handles, chosen.wanted, strict=True):
-            inputs.append((yield from self._bring(handle, wanted)))
+            inputs.append((yield from self._in_placement(handle, wanted)))
         yield from self._run(cmd, chosen, inputs)
         if cmd.op not in OPS and is_several(cmd.op, cmd.attrs or {}):
             made = tuple(zip(chosen.specs, chosen.results, strict=True))
@@ -139,18 +139,18 @@ class ShardingStreamModifier(TensorAccount):
 
     def _made(self, result: int, spec: Spec, placement: Placement, signal: Signal | None) -> Stream:
         """Track an op's result, and give it the layout of a signal."""
-        handle = self._keep(result, spec, placement)
+        handle = self._track(result, spec, placement)
         if signal is not None:
             yield from self._change_home(result, handle, self._resolve(signal, spec))
 
     def _item(self, cmd: Op, handle: TensorHandle, signal: Signal | None) -> Stream:
-        """Take one of several results, wherever they are."""
+        """Take one of several results, on the workers that have them."""
         attrs = cmd.attrs or {}
         index: Any = attrs.get("index")
-        if handle.facts:
+        if handle.derived:
             if signal is not None:
                 self.signals[cmd.result] = signal
-            tensor = handle.facts[str(index)]
+            tensor = handle.derived[str(index)]
             shape = self.tensor_sharded[tensor].spec.shape if tensor in self.tensor_sharded else ()
             yield from self.process(Op(cmd.result, "reshape", (tensor,), {"shape": list(shape)}, cmd.site))
             return
@@ -158,18 +158,18 @@ class ShardingStreamModifier(TensorAccount):
             spec, placement = handle.results[index]
         elif handle.results is not None:  # the client knows the spec from the worker
             (spec,) = results_of(cmd.op, (), attrs)
-            placement = Placement(Replicated(), handle.home.workers)
+            placement = Placement(Replicated(), handle.placement.workers)
         else:
             raise ValueError("item: the input is a single tensor")
-        workers = handle.home.workers
+        workers = handle.placement.workers
         yield Placed(workers, (cmd,) * len(workers))
         yield from self._made(cmd.result, spec, placement, signal)
 
     def _specs(self, cmd: Op, handle: TensorHandle, signal: Signal | None) -> Stream:
         """Read the specs of a value's tensors, on a worker that has all of it."""
-        worker, number = handle.home.workers[0], cmd.inputs[0]
+        worker, number = handle.placement.workers[0], cmd.inputs[0]
         if handle.results is None:
-            number = yield from self._bring(handle, Placement(Replicated(), (worker,)))
+            number = yield from self._in_placement(handle, Placement(Replicated(), (worker,)))
         yield Placed((worker,), (Op(cmd.result, cmd.op, (number,), None, cmd.site),))
         self.tensor_sharded[cmd.result] = TensorHandle.of_results(cmd.result, (worker,))
 
@@ -246,13 +246,13 @@ class ShardingStreamModifier(TensorAccount):
         (spec,) = outs
         placement = self._resolve(signal, spec) if signal else self._place(spec)
         yield from self._make(cmd, spec, placement, cmd.result)
-        handle = self._keep(cmd.result, spec, placement)
-        if cmd.op == "full" or (placement.whole and nbytes(spec) <= MAX_REMADE_BYTES):
+        handle = self._track(cmd.result, spec, placement)
+        if cmd.op == "full" or (placement.whole and nbytes(spec) <= MAX_RECOMPUTED_BYTES):
             handle.origin = cmd
 
     def _make(self, cmd: Op, spec: Spec, placement: Placement, result: int) -> Stream:
-        """Create a tensor without inputs. An element depends on its index only, so each part is
-        independent."""
+        """Create a tensor without inputs: each worker makes its own part, since an element depends on its
+        index only."""
         layout, workers = placement.layout, placement.workers
         if isinstance(layout, Sharded):
             rule = OPS[cmd.op].sharding
@@ -275,7 +275,7 @@ class ShardingStreamModifier(TensorAccount):
         signal = self._signal(cmd.result)
         placement = self._resolve(signal, spec) if signal else self._place(spec)
         yield upload_parts(cmd, spec, placement)
-        self._keep(cmd.result, spec, placement)
+        self._track(cmd.result, spec, placement)
 
     def _place(self, spec: Spec) -> Placement:
         cluster = Cluster(self.workers, self.memory, self.loads, self.home, self.capacity)
@@ -290,7 +290,7 @@ class ShardingStreamModifier(TensorAccount):
         self.lost.update(dict.fromkeys(cmd.tensors, cmd.error))
         return iter(())
 
-    def _pass_on(self, cmd: LocalInstruction) -> Stream:
+    def _unchanged(self, cmd: LocalInstruction) -> Stream:
         yield cmd
 
     # --- signals ---
@@ -321,21 +321,21 @@ class ShardingStreamModifier(TensorAccount):
 
     def _change_home(self, tensor: int, handle: TensorHandle, wanted: Placement) -> Stream:
         """Change a tensor's own placement."""
-        if handle.home == wanted:
+        if handle.placement == wanted:
             return
-        before = handle.versions[handle.home]
-        number = yield from self._bring(handle, wanted)
+        before = handle.versions[handle.placement]
+        number = yield from self._in_placement(handle, wanted)
         if number == before:  # it has that layout already, on more workers
             return
         self._unload(handle)
-        del handle.versions[handle.home]
-        yield Placed(handle.home.workers, (before,) * len(handle.home.workers))
-        handle.home, handle.key = wanted, -1
+        del handle.versions[handle.placement]
+        yield Placed(handle.placement.workers, (before,) * len(handle.placement.workers))
+        handle.placement, handle.key = wanted, -1
 
     # --- other layouts ---
 
-    def _bring(self, handle: TensorHandle, wanted: Placement) -> Generator[Any, None, int]:
-        """Yield the instructions that give a tensor this placement; returns the id of that version."""
+    def _in_placement(self, handle: TensorHandle, wanted: Placement) -> Generator[Any, None, int]:
+        """Yield the instructions that copy a tensor to this placement; returns the id of the copy."""
         number = handle.find(wanted)
         if number is not None:
             return number
@@ -358,7 +358,7 @@ class ShardingStreamModifier(TensorAccount):
     def _as_terms(self, handle: TensorHandle, wanted: Placement, number: int) -> Stream:
         """Make a partial tensor: the first worker's term is all of it, and the others' are zeros."""
         first, *others = wanted.workers
-        own = yield from self._bring(handle, Placement(Replicated(), (first,)))
+        own = yield from self._in_placement(handle, Placement(Replicated(), (first,)))
         same = Op(number, "reshape", (own,), {"shape": list(handle.spec.shape)}, 0)
         yield Placed(wanted.workers, (same, *[zeros(number, handle.spec)] * len(others)))
 
@@ -377,7 +377,7 @@ class ShardingStreamModifier(TensorAccount):
         parts = next((have for have in handle.versions if isinstance(have.layout, Sharded)), None)
         if parts is None:
             parts = placement_to_read(handle)
-            yield from self._bring(handle, parts)
+            yield from self._in_placement(handle, parts)
         yield reads(cmd.request, handle.versions[parts], shape, parts)
 
     def _free(self, tensor: int) -> Stream:
@@ -387,7 +387,7 @@ class ShardingStreamModifier(TensorAccount):
         for placement, number in handle.versions.items():
             yield Placed(placement.workers, (number,) * len(placement.workers))
         self._unload(handle)
-        for fact in handle.facts.values():
+        for fact in handle.derived.values():
             if fact in self.tensor_sharded or fact in self.lost:
                 yield from self._free(fact)
 
@@ -406,6 +406,6 @@ _HANDLERS: dict[type, Callable[[ShardingStreamModifier, Any], Stream]] = {
     Upload: ShardingStreamModifier._upload,
     Signal: ShardingStreamModifier._keep_signal,
     Lost: ShardingStreamModifier._lose,
-    Site: ShardingStreamModifier._pass_on,
+    Site: ShardingStreamModifier._unchanged,
 }
 """The types of instructions that are not simply sent to all workers. Sites are sent by the session."""

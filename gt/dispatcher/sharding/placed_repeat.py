@@ -14,7 +14,7 @@ from gt.dispatcher.sharding.modifier import ShardingStreamModifier
 from gt.dispatcher.sharding.placement_log import Creation, Rule
 from gt.dispatcher.sharding.policy import Cluster
 from gt.dispatcher.sharding.relayout import next_exchange
-from gt.dispatcher.sharding.segments import Between, Pool, Segment, Segments
+from gt.dispatcher.sharding.segments import BetweenSegments, Pool, Segment, Segments
 from gt.dispatcher.sharding.stats import ShardingStats
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.ops import Spec
@@ -26,33 +26,33 @@ from gt.stream.tape_entries import RepeatedLayoutEvents
 from gt.stream.tensor_ids import dispatcher_block
 
 Versions = tuple[tuple[Placement, int], ...]
-Facts = tuple[tuple[str, int], ...]
+Derived = tuple[tuple[str, int], ...]
 
 
-class Unforeseen(Exception):
-    """A placement cannot be recorded, or a recorded one does not apply: the repeat is placed op by op."""
+class NotReplayable(Exception):
+    """A placement cannot be recorded, or the recorded one does not apply: the repeat is placed op by op."""
 
 
-class Made(NamedTuple):
-    """A tensor that exists afterwards. Ids are places in the pool."""
+class NewTensor(NamedTuple):
+    """A tensor that exists after the repeat and did not exist before. Ids are indices into the pool."""
 
     number: int
     spec: Spec
-    home: Placement
+    placement: Placement
     versions: Versions
-    facts: Facts
+    derived: Derived
     origin: int
     """The step that makes it, if that has no inputs; else -1."""
     loads: bool
     key: int
 
 
-class More(NamedTuple):
-    """The new copies and derived tensors of a tensor from outside."""
+class NewVersions(NamedTuple):
+    """The new copies of a tensor from outside, and the tensors newly derived from it."""
 
     tensor: int
     versions: Versions
-    facts: Facts
+    derived: Derived
     key: int
 
 
@@ -60,21 +60,21 @@ class More(NamedTuple):
 class PlacedRepeat:
     """One recorded placement of a repeat."""
 
-    items: Sequence[Between | Segment | tuple[Segment, ...]]
+    items: Sequence[BetweenSegments | Segment | tuple[Segment, ...]]
     """The instructions for workers, in order. Segments in a tuple are sent as repeats, others op by op."""
     uses: dict[int, list[tuple[int, int, Rule | None]]]
     """By step of the repeat: the segments' steps that take their attributes from it, and by which rule."""
     results: int
     fresh: int
-    """The places of the first result and of the first fresh id in the pool."""
+    """The pool indices of the first result and of the first fresh id."""
     count: int
     """How many fresh ids it needs."""
     creations: Sequence[Creation]
     """The decisions of the policy; their loads are relative to those at the start."""
-    gone: Sequence[int]
+    freed: Sequence[int]
     """The tensors from outside that are freed, by index."""
-    more: Sequence[More]
-    made: Sequence[Made]
+    new_versions: Sequence[NewVersions]
+    new_tensors: Sequence[NewTensor]
     loads: Counter[str]
     """The changes of the workers' loads, in bytes."""
     home: str
@@ -88,20 +88,20 @@ class PlacedRepeat:
         tensors: Sequence[int],
         handles: Sequence[TensorHandle],
     ) -> list[Any]:
-        """Place another occurrence. Raises Unforeseen, and changes nothing, if it would be placed
+        """Place another occurrence. Raises NotReplayable, and changes nothing, if it would be placed
         differently."""
         if not all(_holds(creation, sharding) for creation in self.creations):
-            raise Unforeseen
+            raise NotReplayable
         changed = self._changed(repeat)
         numbers = [number for handle in handles for number in handle.versions.values()]
         numbers += repeat.results
         first = dispatcher_block()
         numbers += range(first, first + self.count)
-        runs = repeat.runs if repeat.runs and not repeat.template.places else runs_of(repeat.results)
+        runs = repeat.runs if repeat.runs and not repeat.template.result_indices else runs_of(repeat.results)
         pool = Pool(numbers, self.results, runs, self.fresh, changed)
         out: list[Any] = []
         for item in self.items:
-            if type(item) is Between:
+            if type(item) is BetweenSegments:
                 out.append(item.instruction(pool, next_exchange))
             elif type(item) is Segment:
                 out += item.one_by_one(pool)
@@ -119,7 +119,7 @@ class PlacedRepeat:
             for segment, step, rule in self.uses.get(n, ()):
                 own: dict[str, Any] | None = attrs
                 if rule is not None:
-                    own = _derived(rule, attrs, repeat.sequence.steps[n].attrs)
+                    own = _worker_attrs(rule, attrs, repeat.sequence.steps[n].attrs)
                 if own is not None:
                     changed.setdefault(segment, {})[step] = own
         return changed
@@ -134,20 +134,20 @@ class PlacedRepeat:
     ) -> None:
         """Update the sharding modifier's state as placing the ops one by one would."""
         there = sharding.tensor_sharded
-        for n in self.gone:
+        for n in self.freed:
             del there[tensors[n]]
-        for n, versions, facts, key in self.more:
+        for n, versions, derived, key in self.new_versions:
             handle = handles[n]
-            handle.versions.update([(have, numbers[place]) for have, place in versions])
-            handle.facts.update([(what, numbers[place]) for what, place in facts])
+            handle.versions.update([(have, numbers[index]) for have, index in versions])
+            handle.derived.update([(what, numbers[index]) for what, index in derived])
             handle.key = key
         steps, sites = repeat.sequence.steps, repeat.template.sites
-        for number, spec, home, versions, facts, origin, loads, key in self.made:
-            handle = there[numbers[number]] = TensorHandle("", spec, home, numbers[versions[0][1]])
+        for number, spec, placement, versions, derived, origin, loads, key in self.new_tensors:
+            handle = there[numbers[number]] = TensorHandle("", spec, placement, numbers[versions[0][1]])
             if len(versions) > 1:
-                handle.versions = {have: numbers[place] for have, place in versions}
-            if facts:
-                handle.facts = {what: numbers[place] for what, place in facts}
+                handle.versions = {have: numbers[index] for have, index in versions}
+            if derived:
+                handle.derived = {what: numbers[index] for what, index in derived}
             handle.loads, handle.key = loads, key
             if origin >= 0:
                 result = repeat.results[origin]
@@ -162,7 +162,7 @@ class PlacedRepeat:
 
 
 def _holds(creation: Creation, sharding: ShardingStreamModifier) -> bool:
-    """Whether the policy would decide the same now."""
+    """Whether the policy would choose the same placement now."""
     loads = Counter(sharding.loads)
     loads.update(creation.loads)
     cluster = Cluster(sharding.workers, sharding.memory, loads, creation.home, sharding.capacity)
@@ -172,14 +172,14 @@ def _holds(creation: Creation, sharding: ShardingStreamModifier) -> bool:
         return False
 
 
-def _derived(rule: Rule, attrs: dict[str, Any], usual: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A worker's attributes for these attributes of the client's op. Raises Unforeseen if they are
+def _worker_attrs(rule: Rule, attrs: dict[str, Any], usual: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A worker's attributes for these attributes of the client's op. Raises NotReplayable if they are
     structural."""
     try:
         own = rule.attrs(attrs)
         same = alike(own, rule.attrs(usual))
     except Exception as error:
-        raise Unforeseen from error
+        raise NotReplayable from error
     if not same:
-        raise Unforeseen
+        raise NotReplayable
     return own

@@ -1,8 +1,8 @@
 """Places the repeats of a client that uses several workers: op by op at first, then by replay.
 
-A repeat whose tensors from outside have the same placements as in an earlier occurrence is placed as that one
-was: see `PlacedRepeat`. Everything else that a placement depends on is part of the key, is checked again
-before a replay, or makes the repeat be placed op by op.
+If the tensors from outside have the same placements as in an earlier occurrence of the repeat, its recorded
+placement is replayed: see `PlacedRepeat`. Everything else that a placement depends on is part of the key, is
+checked again before a replay, or causes the repeat to be placed op by op.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ import msgspec
 from gt.dispatcher.session import Session
 from gt.dispatcher.sharding.lowering import LOWERINGS, NARROW
 from gt.dispatcher.sharding.modifier import ShardingStreamModifier
-from gt.dispatcher.sharding.placed_repeat import PlacedRepeat, Unforeseen
+from gt.dispatcher.sharding.placed_repeat import NotReplayable, PlacedRepeat
 from gt.dispatcher.sharding.placing import place
 from gt.dispatcher.sharding.planning import kind_of
 from gt.dispatcher.sharding.repeat_writer import Snapshot, Writer
@@ -27,7 +27,7 @@ MAX_KEYS_SEEN = 64
 """How many keys of a repeat's occurrences are remembered."""
 
 
-class _Known:
+class _TemplatePlacements:
     """A template, and the recorded placements of its repeats."""
 
     def __init__(self, template: Template) -> None:
@@ -45,10 +45,10 @@ class PlacedRepeats:
 
     def __init__(self, sharding: ShardingStreamModifier) -> None:
         self._sharding = sharding
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _TemplatePlacements] = {}
         """By the template's `id()`."""
         self._ops = 0
-        """How many ops they have in total."""
+        """How many ops the recorded placements have in total."""
         self._mesh: tuple[Any, ...] = ()
         """The epoch and workers that these placements are for."""
         self._replayed = self._one_by_one = 0
@@ -83,7 +83,7 @@ class PlacedRepeats:
             return place(session, self._sharding, repeat.expanded())
         return self._record(session, repeat, *placed)
 
-    def _replay(self, repeat: Repeat) -> list[Any] | tuple[_Known, Any, Snapshot] | None:
+    def _replay(self, repeat: Repeat) -> list[Any] | tuple[_TemplatePlacements, Any, Snapshot] | None:
         """Place a repeat by replay. If no recorded placement applies: the arguments to record one, or None if
         that is not worth it."""
         sharding = self._sharding
@@ -94,16 +94,16 @@ class PlacedRepeats:
         known = self._known.get(id(repeat.template))
         if known is None:
             self._count(len(repeat.sequence))
-            known = self._known[id(repeat.template)] = _Known(repeat.template)
+            known = self._known[id(repeat.template)] = _TemplatePlacements(repeat.template)
         try:
             tensors, handles, key = self._key(repeat, known)
             found = known.placed.get(key)
             if found is not None:
                 return found.replay(repeat, sharding, tensors, handles)
-        except Unforeseen:
+        except NotReplayable:
             return None
         if key not in known.seen:
-            # Recorded at the second occurrence: what occurs only once is not worth it.
+            # Recorded at the second occurrence: a repeat that occurs once would not repay the recording.
             if len(known.seen) >= MAX_KEYS_SEEN:
                 known.seen.clear()
             known.seen.add(key)
@@ -117,16 +117,16 @@ class PlacedRepeats:
             self._ops = ops
 
     def _record(
-        self, session: Session, repeat: Repeat, known: _Known, key: Any, before: Snapshot
+        self, session: Session, repeat: Repeat, known: _TemplatePlacements, key: Any, before: Snapshot
     ) -> list[Any]:
-        """Place a repeat op by op, and record how."""
+        """Place a repeat op by op, and record its placement."""
         instructions = [_with_own_attrs(one) for one in repeat.expanded()]
         ops = [one for one in instructions if type(one) is Op]
         with self._sharding.logging_placement() as log:
             placed = place(session, self._sharding, instructions)
         try:
             recorded = Writer(repeat, ops, before, log).write(placed)
-        except Unforeseen:
+        except NotReplayable:
             known.seen.discard(key)
         else:
             self._count(len(placed))
@@ -135,10 +135,10 @@ class PlacedRepeats:
 
     # --- the key ---
 
-    def _key(self, repeat: Repeat, known: _Known) -> tuple[list[int], list[TensorHandle], Any]:
+    def _key(self, repeat: Repeat, known: _TemplatePlacements) -> tuple[list[int], list[TensorHandle], Any]:
         """The tensors from outside, their handles, and a key of all that the placement depends on.
 
-        Raises Unforeseen if the placement cannot be recorded.
+        Raises NotReplayable if the placement cannot be recorded.
         """
         sharding = self._sharding
         inputs = repeat.inputs
@@ -153,12 +153,12 @@ class PlacedRepeats:
             or not made.issuperset(sharding.signals)
             or not made.isdisjoint(sharding.lost)
         ):
-            raise Unforeseen
+            raise NotReplayable
         tensors: list[int] = []
         handles: list[TensorHandle] = []
         keys = [self._tensor_key(tensor, tensors, handles) for tensor in (*inputs, *others)]
         if not made.isdisjoint(tensors) or len(set(tensors)) < len(tensors):
-            raise Unforeseen
+            raise NotReplayable
         changed: list[Any] = []
         for n, attrs in repeat.changed.items():
             kind = repr(attrs) if n in known.lowered else kind_of(attrs)
@@ -177,22 +177,22 @@ class PlacedRepeats:
         return tensors, handles, key
 
     def _tensor_key(self, tensor: int, tensors: list[int], handles: list[TensorHandle]) -> Any:
-        """A key that is equal for tensors that lead to the same instructions.
+        """A key that is equal for tensors for which the same instructions are issued.
 
         Appends the tensor, and those derived from it, to `tensors` and `handles`.
         """
         handle = self._sharding.tensor_sharded.get(tensor)
         if handle is None or handle.results is not None:
-            raise Unforeseen  # it is lost, never existed, or is several tensors
+            raise NotReplayable  # it is lost, never existed, or is several tensors
         tensors.append(tensor)
         handles.append(handle)
         key = self._sharding.plans.key_of(handle), handle.loads
         origin = handle.origin
-        if origin is None and not handle.facts:
+        if origin is None and not handle.derived:
             return key
         made = None if origin is None else (origin.op, repr(origin.attrs), origin.site)
-        facts = [(what, self._tensor_key(fact, tensors, handles)) for what, fact in handle.facts.items()]
-        return key, made, tuple(facts)
+        derived = [(what, self._tensor_key(one, tensors, handles)) for what, one in handle.derived.items()]
+        return key, made, tuple(derived)
 
 
 def _with_own_attrs(instruction: Any) -> Any:

@@ -11,7 +11,7 @@ from gt.stream.layouts import Placement
 
 
 class Rule(NamedTuple):
-    """How the attributes of a worker's op are computed from those of the client's op that it is a part of."""
+    """Computes the attributes of a worker's op from those of the client's op that it is a part of."""
 
     cmd: Op
     steps: Callable[[str, Attrs, Shard], list[Step]]

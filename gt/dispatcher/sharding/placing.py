@@ -65,11 +65,11 @@ def layouts(session: Session, tensor: int) -> tuple[tuple[int, ...], list[Placem
     """A tensor's shape and placements, its own first, or the error if it has none."""
     if session.sharding is None:
         handle = session.handles.get(tensor)
-        return (), [] if handle is None else [handle.home], None
+        return (), [] if handle is None else [handle.placement], None
     if tensor in session.sharding.lost:
         return (), [], session.sharding.lost[tensor]
     handle = session.sharding.tensor_sharded.get(tensor)
     if handle is None:
         return (), [], None
-    others = [placement for placement in handle.versions if placement != handle.home]
-    return tuple(handle.spec.shape), [handle.home, *others], None
+    others = [placement for placement in handle.versions if placement != handle.placement]
+    return tuple(handle.spec.shape), [handle.placement, *others], None

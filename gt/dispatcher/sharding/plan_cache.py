@@ -41,7 +41,7 @@ class PlanCache:
             properties = (
                 handle.spec.shape,
                 handle.spec.dtype,
-                handle.home,
+                handle.placement,
                 tuple(handle.versions),
                 handle.origin is None,
             )

@@ -53,7 +53,7 @@ def nbytes(spec: Spec) -> int:
 
 
 def cost(handle: TensorHandle, wanted: Placement) -> int:
-    """The least number of bytes that move to give a tensor a placement."""
+    """The least number of bytes to send so that a tensor has a placement."""
     if handle.find(wanted) is not None or handle.origin is not None:
         return 0
     shape, dtype = tuple(handle.spec.shape), handle.spec.dtype
@@ -97,7 +97,7 @@ def plan(
     order = {id(choice): place for place, choice in enumerate(choices)}
     best = min(choices, key=lambda choice: (*_rank(choice, inputs, outs, signal), order[id(choice)]))
     gathers = best.split is None and any(
-        isinstance(handle.home.layout, Sharded) and cost(handle, wanted)
+        isinstance(handle.placement.layout, Sharded) and cost(handle, wanted)
         for handle, wanted in zip(inputs, best.wanted, strict=True)
     )
     return Plan(outs, best.wanted, best.results, best.split, best.workers, best.shards, gathers)
@@ -128,7 +128,7 @@ def _splits(op: str, inputs: tuple[Spec, ...], attrs: dict[str, Any], outs: tupl
 
 def _holders(handle: TensorHandle) -> Iterator[str]:
     """The worker with a much larger part of a tensor than others, if any: fewer bytes would move there."""
-    layout, workers = handle.home.layout, handle.home.workers
+    layout, workers = handle.placement.layout, handle.placement.workers
     if isinstance(layout, Sharded) and max(layout.sizes) * len(workers) > 1.5 * sum(layout.sizes):
         yield workers[layout.sizes.index(max(layout.sizes))]
 
@@ -142,7 +142,7 @@ def _may_be_whole(choice: _Choice, inputs: Sequence[TensorHandle]) -> bool:
     if not any(costs):
         return True
     return len(choice.workers) > 1 and all(
-        not price or isinstance(handle.home.layout, Partial) or nbytes(handle.spec) <= LATENCY
+        not price or isinstance(handle.placement.layout, Partial) or nbytes(handle.spec) <= LATENCY
         for handle, price in zip(inputs, costs, strict=True)
     )
 
@@ -169,7 +169,7 @@ def _rank(
         elif before and isinstance(result.layout, Sharded) and _updates(choice, inputs, out):
             moved += more * nbytes(out)  # a replicated tensor that is updated will be needed everywhere again
     elsewhere = sum(
-        handle.home != wanted and not (handle.origin is not None and handle.home.whole)
+        handle.placement != wanted and not (handle.origin is not None and handle.placement.whole)
         for handle, wanted in zip(inputs, choice.wanted, strict=True)
     )
     small = sum(map(nbytes, outs)) <= LATENCY and not all(result.whole for result in choice.results)
@@ -179,7 +179,9 @@ def _rank(
 def _updates(choice: _Choice, inputs: Sequence[TensorHandle], out: Spec) -> bool:
     """Whether a result has the shape of an input that is replicated over the workers that compute it."""
     return any(
-        handle.home.whole and handle.home.workers == choice.workers and handle.spec.shape == out.shape
+        handle.placement.whole
+        and handle.placement.workers == choice.workers
+        and handle.spec.shape == out.shape
         for handle in inputs
     )
 
@@ -192,7 +194,7 @@ def _whole(inputs: int, outs: int, mesh: tuple[str, ...]) -> _Choice:
 def _cuts(
     split: Split, outs: int, inputs: Sequence[TensorHandle], mesh: tuple[str, ...], sizes: Sizes
 ) -> Iterator[_Choice]:
-    """The ways to apply a split on a mesh: one for each set of sizes that inputs have, and the default."""
+    """The choices for a split on a mesh: one for each set of sizes that inputs have, and for the default."""
     whole, term = Placement(Replicated(), mesh), Placement(Partial("sum"), mesh)
     if split.linear:
         wanted = tuple(term if want == "sum" else whole for want in split.inputs)
@@ -233,12 +235,12 @@ def _sizes(
             layout = have.layout
             if isinstance(layout, Sharded) and layout.axis == axis and have.workers == mesh:
                 found[layout.sizes] = None
-    default = sizes(split.length // split.granule, mesh)
-    found[tuple(n * split.granule for n in default)] = None
+    default = sizes(split.length // split.granularity, mesh)
+    found[tuple(n * split.granularity for n in default)] = None
     return [
         parts
         for parts in found
-        if not any(n % split.granule for n in parts) and not (split.nonempty and 0 in parts)
+        if not any(n % split.granularity for n in parts) and not (split.nonempty and 0 in parts)
     ]
 
 

@@ -9,10 +9,10 @@ from gt.ops.dtypes import SIZES
 from gt.stream.layouts import Placement, Replicated, Sharded, even, proportional
 
 SHARD_THRESHOLD = 2048
-"""From how many elements on a tensor is split."""
+"""Tensors with at least this many elements are split."""
 
 MAX_HOME_EXCESS = 1 << 26
-"""How many bytes a client's home may have more than the least loaded worker, before that becomes the home."""
+"""If a client's home worker has this many bytes more than the least loaded one, that becomes its home."""
 
 
 class Cluster(NamedTuple):
@@ -30,7 +30,7 @@ class Cluster(NamedTuple):
 
 
 class Policy(Protocol):
-    """Decides where tensors go."""
+    """Chooses the placement of tensors."""
 
     def place(self, spec: Spec, cluster: Cluster) -> Placement:
         """The placement of a tensor that is created or uploaded."""
@@ -48,7 +48,7 @@ class ShardingPolicy:
         self.shard_threshold = shard_threshold
 
     def place(self, spec: Spec, cluster: Cluster) -> Placement:
-        """Split what is large; put what is small where the client's other small tensors are."""
+        """Split a large tensor; put a small one on the client's home worker."""
         workers = cluster.workers
         if len(workers) > 1 and math.prod(spec.shape) >= self.shard_threshold:
             axis = self._axis(spec, len(workers))

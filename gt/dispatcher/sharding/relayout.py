@@ -59,7 +59,7 @@ def shards_of(sizes: tuple[int, ...]) -> tuple[Shard, ...]:
 
 def placement_to_read(handle: TensorHandle) -> Placement:
     """The placement in which a partial tensor is read: a large one is reduced in parts, by all workers."""
-    workers, shape = handle.home.workers, handle.spec.shape
+    workers, shape = handle.placement.workers, handle.spec.shape
     axis = next((axis for axis, n in enumerate(shape) if n >= len(workers)), None)
     if axis is None or nbytes(handle.spec) < MIN_READ_IN_PARTS_BYTES:
         return Placement(Replicated(), workers[:1])

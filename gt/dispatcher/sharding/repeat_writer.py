@@ -5,10 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gt.dispatcher.sharding.modifier import ShardingStreamModifier
-from gt.dispatcher.sharding.placed_repeat import Facts, Made, More, PlacedRepeat, Unforeseen, Versions
+from gt.dispatcher.sharding.placed_repeat import (
+    Derived,
+    NewTensor,
+    NewVersions,
+    NotReplayable,
+    PlacedRepeat,
+    Versions,
+)
 from gt.dispatcher.sharding.placement_log import PlacementLog, Rule
 from gt.dispatcher.sharding.planning import nbytes
-from gt.dispatcher.sharding.segments import MIN_SEGMENT_OPS, Between, OpenSegment, Segment
+from gt.dispatcher.sharding.segments import MIN_SEGMENT_OPS, BetweenSegments, OpenSegment, Segment
 from gt.dispatcher.tensor_handle import TensorHandle
 from gt.ops import Spec
 from gt.stream.instructions import Exchange, Op, Placed, ShardOp
@@ -33,8 +40,8 @@ class Snapshot:
         """The tensors from outside, and those derived from them."""
         self.handles = handles
         self.versions = [dict(handle.versions) for handle in handles]
-        self.facts = [dict(handle.facts) for handle in handles]
-        self.homes = [handle.home for handle in handles]
+        self.derived = [dict(handle.derived) for handle in handles]
+        self.placements = [handle.placement for handle in handles]
         self.existing = set(sharding.tensor_sharded)
         self.lost = set(sharding.lost)
         self.loads = Counter(sharding.loads)
@@ -44,43 +51,43 @@ class Snapshot:
 
 
 class Writer:
-    """Records one repeat."""
+    """Records the placement of one repeat."""
 
     def __init__(self, repeat: Repeat, ops: Sequence[Op], before: Snapshot, log: PlacementLog) -> None:
-        """`ops` are the repeat's. Each has its own attributes, whose `id()` shows where a worker's op has
-        them from."""
+        """`ops` are the repeat's. Each has an attributes dict of its own, whose `id()` identifies the op that
+        a worker's op takes its attributes from."""
         self._repeat, self._before, self._placement_log = repeat, before, log
         numbers = [number for versions in before.versions for number in versions.values()]
         self._results = len(numbers)
         numbers += repeat.results
         self._fresh = len(numbers)
-        self._place_of = {number: place for place, number in enumerate(numbers)}
-        """By id: its place in the pool."""
-        if len(self._place_of) < len(numbers):
-            raise Unforeseen
+        self._index_of = {number: index for index, number in enumerate(numbers)}
+        """By id: the pool index."""
+        if len(self._index_of) < len(numbers):
+            raise NotReplayable
         self._step_of = {id(op): n for n, op in enumerate(ops)}
         self._step_with = {id(op.attrs): n for n, op in enumerate(ops) if op.attrs is not None}
         self._changing = {n for n, _ in repeat.sequence.changing}
-        self._items: list[Between | Segment | tuple[Segment, ...]] = []
+        self._items: list[BetweenSegments | Segment | tuple[Segment, ...]] = []
         self._uses: dict[int, list[tuple[int, int, Rule | None]]] = {}
         self._opened: dict[str, OpenSegment] = {}
         self._segments = 0
 
     def write(self, placed: Sequence[Placed]) -> PlacedRepeat:
-        """The placed instructions as a PlacedRepeat. Raises Unforeseen if they cannot be recorded."""
+        """The placed instructions as a PlacedRepeat. Raises NotReplayable if they cannot be recorded."""
         before, sharding = self._before, self._before.sharding
         if set(sharding.lost) != before.lost or sharding.signals:
-            raise Unforeseen
+            raise NotReplayable
         self._write_stream(placed)
-        gone, more = self._outside()
-        made = self._made()
+        freed, new_versions = self._changes_outside()
+        new_tensors = self._new_tensors()
         layouts = [
-            (self._place(n), shape, dtype, placement)
+            (self._pool_index(n), shape, dtype, placement)
             for n, shape, dtype, placement in self._placement_log.layouts
         ]
-        count = len(self._place_of) - self._fresh
+        count = len(self._index_of) - self._fresh
         if count > IDS_PER_BLOCK:
-            raise Unforeseen
+            raise NotReplayable
         return PlacedRepeat(
             items=self._items,
             uses=self._uses,
@@ -90,23 +97,23 @@ class Writer:
             creations=[
                 one._replace(loads=_less(one.loads, before.loads)) for one in self._placement_log.creations
             ],
-            gone=gone,
-            more=more,
-            made=made,
+            freed=freed,
+            new_versions=new_versions,
+            new_tensors=new_tensors,
             loads=_less(sharding.loads, before.loads),
             home=sharding.home,
             stats=sharding.stats.since(before.stats),
             layouts=layouts,
         )
 
-    def _place(self, number: int) -> int:
-        """The place of an id in the pool. Raises Unforeseen for a tensor that the repeat does not use."""
-        place = self._place_of.get(number)
-        if place is None:
+    def _pool_index(self, number: int) -> int:
+        """The index of an id in the pool. Raises NotReplayable for a tensor that the repeat does not use."""
+        index = self._index_of.get(number)
+        if index is None:
             if number < self._before.fresh:
-                raise Unforeseen
-            place = self._place_of[number] = len(self._place_of)
-        return place
+                raise NotReplayable
+            index = self._index_of[number] = len(self._index_of)
+        return index
 
     # --- the instructions ---
 
@@ -114,10 +121,10 @@ class Writer:
         for workers, each in placed:
             first: Any = each[0]
             if isinstance(first, Exchange | ShardOp):
-                tensor, result = self._place(first.tensor), self._place(first.result)
+                tensor, result = self._pool_index(first.tensor), self._pool_index(first.result)
                 self._close([one for one in workers if self._waits(one, first, tensor)])
                 found = [one for one in each if isinstance(one, Exchange | ShardOp)]
-                self._items.append(Between(workers, tuple(found), tensor, result))
+                self._items.append(BetweenSegments(workers, tuple(found), tensor, result))
                 continue
             for worker, one in zip(workers, each, strict=True):
                 self._write(worker, one)
@@ -146,15 +153,15 @@ class Writer:
             opened = self._opened[worker] = OpenSegment(self._segments)
             self._segments += 1
         if type(one) is int:
-            opened.free(self._place(one))
+            opened.free(self._pool_index(one))
         elif type(one) is Op:
             attrs, step, rule = self._source(one)
-            inputs = [self._place(number) for number in one.inputs]
-            place = opened.add(one.op, self._place(one.result), inputs, attrs, one.site)
+            inputs = [self._pool_index(number) for number in one.inputs]
+            index = opened.add(one.op, self._pool_index(one.result), inputs, attrs, one.site)
             if step in self._changing:
-                self._uses.setdefault(step, []).append((opened.number, place, rule))
+                self._uses.setdefault(step, []).append((opened.number, index, rule))
         else:
-            raise Unforeseen
+            raise NotReplayable
 
     def _source(self, op: Op) -> tuple[dict[str, Any] | None, int, Rule | None]:
         """An op's attributes in the sequence; the step that they come from, or -1; and the rule."""
@@ -180,42 +187,42 @@ class Writer:
 
     # --- the state of the sharding modifier ---
 
-    def _outside(self) -> tuple[list[int], list[More]]:
+    def _changes_outside(self) -> tuple[list[int], list[NewVersions]]:
         """The indices of the tensors from outside that were freed, and the new copies of others."""
         before, sharding = self._before, self._before.sharding
-        gone: list[int] = []
-        more: list[More] = []
+        freed: list[int] = []
+        found: list[NewVersions] = []
         for n, (tensor, handle) in enumerate(zip(before.tensors, before.handles, strict=True)):
             if tensor not in sharding.tensor_sharded:
-                gone.append(n)
+                freed.append(n)
                 continue
-            known, facts = before.versions[n], before.facts[n]
-            same = sharding.tensor_sharded[tensor] is handle and handle.home == before.homes[n]
+            known, known_derived = before.versions[n], before.derived[n]
+            same = sharding.tensor_sharded[tensor] is handle and handle.placement == before.placements[n]
             if not same or [*handle.versions.items()][: len(known)] != [*known.items()]:
-                raise Unforeseen
-            versions, derived = self._versions(handle, known), self._facts(handle, facts)
+                raise NotReplayable
+            versions, derived = self._versions(handle, known), self._derived(handle, known_derived)
             if versions or derived:
-                more.append(More(n, versions, derived, sharding.plans.key_of(handle)))
-        return gone, more
+                found.append(NewVersions(n, versions, derived, sharding.plans.key_of(handle)))
+        return freed, found
 
-    def _made(self) -> list[Made]:
+    def _new_tensors(self) -> list[NewTensor]:
         """The tensors that did not exist before."""
         there = self._before.sharding.tensor_sharded
         new = [number for number in there if number not in self._before.existing]
-        own = {number for number in new if self._place(number) < self._fresh}
+        own = {number for number in new if self._pool_index(number) < self._fresh}
         if own != {self._repeat.results[n] for n in self._repeat.kept}:
-            raise Unforeseen
-        return [self._made_of(number, there[number]) for number in new]
+            raise NotReplayable
+        return [self._new_tensor(number, there[number]) for number in new]
 
-    def _made_of(self, number: int, handle: TensorHandle) -> Made:
+    def _new_tensor(self, number: int, handle: TensorHandle) -> NewTensor:
         if handle.results is not None:
-            raise Unforeseen
-        return Made(
-            self._place(number),
+            raise NotReplayable
+        return NewTensor(
+            self._pool_index(number),
             handle.spec,
-            handle.home,
+            handle.placement,
             self._versions(handle, {}),
-            self._facts(handle, {}),
+            self._derived(handle, {}),
             -1 if handle.origin is None else self._step_of[id(handle.origin)],
             handle.loads,
             self._before.sharding.plans.key_of(handle),
@@ -223,11 +230,11 @@ class Writer:
 
     def _versions(self, handle: TensorHandle, known: Mapping[Placement, int]) -> Versions:
         found = [(have, number) for have, number in handle.versions.items() if have not in known]
-        return tuple([(have, self._place(number)) for have, number in found])
+        return tuple([(have, self._pool_index(number)) for have, number in found])
 
-    def _facts(self, handle: TensorHandle, known: Mapping[str, int]) -> Facts:
-        found = [(what, number) for what, number in handle.facts.items() if what not in known]
-        return tuple([(what, self._place(number)) for what, number in found])
+    def _derived(self, handle: TensorHandle, known: Mapping[str, int]) -> Derived:
+        found = [(what, number) for what, number in handle.derived.items() if what not in known]
+        return tuple([(what, self._pool_index(number)) for what, number in found])
 
 
 def _less(loads: Counter[str], before: Counter[str]) -> Counter[str]:

@@ -1,8 +1,7 @@
 """Segments: each worker's part of a repeat between two exchanges, which can be issued again with other ids.
 
 All tensor ids of one occurrence are in one list, its *pool*: first the ids of the versions of its tensors
-from outside, then those of its results, then fresh ids. Segments refer to tensors by their index in the pool,
-their *place*.
+from outside, then those of its results, then fresh ids. Segments refer to tensors by their index in the pool.
 """
 
 import operator
@@ -39,59 +38,59 @@ class Pool(NamedTuple):
 
     numbers: list[int]
     results: int
-    """The place of the first result."""
+    """The index of the first result."""
     runs: Sequence[int]
     """The ids of the results as ranges: see `runs_of`."""
     fresh: int
-    """The place of the first fresh id."""
+    """The index of the first fresh id."""
     changed: dict[int, dict[int, dict[str, Any]]]
     """By segment and step: the attributes that differ in this occurrence."""
 
 
-def picked(places: Sequence[int]) -> Pick:
-    """A function that returns the ids at these places of a pool."""
-    if len(places) > 1:
-        return operator.itemgetter(*places)
-    own = tuple(places)
-    return lambda numbers: [numbers[place] for place in own]
+def picked(indices: Sequence[int]) -> Pick:
+    """A function that returns the ids at these indices of a pool."""
+    if len(indices) > 1:
+        return operator.itemgetter(*indices)
+    own = tuple(indices)
+    return lambda numbers: [numbers[index] for index in own]
 
 
 class Segment:
     """A worker's ops between two exchanges."""
 
     def __init__(self, worker: str, opened: "OpenSegment", first: int, fresh: int, explicit: bool) -> None:
-        """`first` and `fresh` are the places of the repeat's first result and of the first fresh id."""
+        """`first` and `fresh` are the pool indices of the repeat's first result and of the first fresh id."""
         self.worker = worker
         self.number = opened.number
         self.length = len(opened.steps)
         self._inputs = picked([*opened.outside])
         self._results = picked(opened.results)
-        self._kept = [k for k, place in enumerate(opened.results) if place not in opened.dead]
+        self._kept = [k for k, index in enumerate(opened.results) if index not in opened.dead]
         self._freed = picked(opened.freed)
-        own = [place - first for place in opened.results if place < fresh]
-        more = [place - fresh for place in opened.results if place >= fresh]
+        own = [index - first for index in opened.results if index < fresh]
+        more = [index - fresh for index in opened.results if index >= fresh]
         self._own = (min(own), max(own) + 1) if own else (0, 0)
         """The range of the repeat's results that contains all of this segment's."""
         self._more = (min(more), max(more) + 1) if more else (0, 0)
-        """The same for fresh ids."""
+        """The range of fresh ids that contains all of this segment's."""
         sequence = HotSequence(opened.steps)
         sequence.explicit = explicit
         self._template = Template(
-            sequence, tuple(opened.sites), (), self._places(opened.results, first, fresh)
+            sequence, tuple(opened.sites), (), self._result_indices(opened.results, first, fresh)
         )
 
-    def _places(self, results: Sequence[int], first: int, fresh: int) -> tuple[int, ...]:
-        """`Template.places` of its results; empty if they are spread over too many ids."""
+    def _result_indices(self, results: Sequence[int], first: int, fresh: int) -> tuple[int, ...]:
+        """`Template.result_indices` of its results; empty if they are spread over too many ids."""
         start, stop = self._own
         more = stop - start - fresh - self._more[0]
-        places = [place - first - start if place < fresh else place + more for place in results]
-        return tuple(places) if max(places, default=0) < MAX_RESULT_IDS else ()
+        indices = [index - first - start if index < fresh else index + more for index in results]
+        return tuple(indices) if max(indices, default=0) < MAX_RESULT_IDS else ()
 
     def repeat(self, pool: Pool) -> Repeat:
         """The segment for another occurrence, as a repeat."""
         numbers = pool.numbers
         runs: list[int] = []
-        if self._template.places:
+        if self._template.result_indices:
             start, stop = self._own
             if stop:
                 runs = cut_runs(pool.runs, start, stop)
@@ -117,7 +116,7 @@ class Segment:
 
 
 class OpenSegment:
-    """A segment that is being recorded."""
+    """A segment that is being recorded. Tensors are pool indices."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -129,7 +128,7 @@ class OpenSegment:
         self.dead: set[int] = set()
         """Freed tensors that the segment made."""
         self.outside: dict[int, int] = {}
-        """By place of a tensor from outside: its reference in the steps."""
+        """By pool index of a tensor from outside: its reference in the steps."""
         self.early = 0
         """Bytes of the exchanges that are issued before the segment although they were recorded after its
         start."""
@@ -140,10 +139,10 @@ class OpenSegment:
     ) -> int:
         """Add an op; returns the index of its step."""
         refs: list[int] = []
-        for place in inputs:
-            ref = self._made.get(place)
+        for index in inputs:
+            ref = self._made.get(index)
             if ref is None:
-                ref = self.outside.setdefault(place, -1 - len(self.outside))
+                ref = self.outside.setdefault(index, -1 - len(self.outside))
             refs.append(ref)
         step = self._made[result] = len(self.steps)
         self.steps.append(Step(op, tuple(refs), attrs))
@@ -151,19 +150,19 @@ class OpenSegment:
         self.results.append(result)
         return step
 
-    def makes(self, place: int) -> bool:
-        """Whether the tensor at this place is a result of the segment."""
-        return place in self._made
+    def makes(self, index: int) -> bool:
+        """Whether the tensor at this index of the pool is a result of the segment."""
+        return index in self._made
 
-    def free(self, place: int) -> None:
-        """Free the tensor at this place."""
-        if place in self._made:
-            self.dead.add(place)
+    def free(self, index: int) -> None:
+        """Free the tensor at this index of the pool."""
+        if index in self._made:
+            self.dead.add(index)
         else:
-            self.freed.append(place)
+            self.freed.append(index)
 
 
-class Between(NamedTuple):
+class BetweenSegments(NamedTuple):
     """An instruction between segments: an Exchange, or a ShardOp for each worker."""
 
     workers: tuple[str, ...]

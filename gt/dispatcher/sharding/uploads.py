@@ -50,6 +50,6 @@ def cut_frame(cmd: CreateTensor, frame: memoryview) -> tuple[CreateTensor, memor
     if part is None or len(frame) != array.nbytes:
         return cmd, frame
     whole = np.frombuffer(frame, numpy_dtype(array.dtype)).reshape(array.shape)
-    own = np.ascontiguousarray(whole[part.place]).reshape(-1).view(np.uint8)
+    own = np.ascontiguousarray(whole[part.slices]).reshape(-1).view(np.uint8)
     cut = msgspec.structs.replace(array, shape=part.shape)
     return CreateTensor(cmd.result, cut), own.data

@@ -44,9 +44,9 @@ def reshape(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
         def sizes(parts: tuple[int, ...], unit: int = unit, out_unit: int = out_unit) -> tuple[int, ...]:
             return tuple(n * unit // out_unit for n in parts)
 
-        granule = out_unit // math.gcd(out_unit, unit)
+        granularity = out_unit // math.gcd(out_unit, unit)
         steps = with_shape(out.shape, place)
-        splits.append(Split((axis,), place, inputs[0].shape[axis], steps, sizes, granule))
+        splits.append(Split((axis,), place, inputs[0].shape[axis], steps, sizes, granularity))
     return splits
 
 

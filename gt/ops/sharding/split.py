@@ -45,7 +45,7 @@ class Split:
     """The ops that a worker computes, if they depend on its part."""
     sizes: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
     """The sizes of the result's parts from those of the inputs', if they differ."""
-    granule: int = 1
+    granularity: int = 1
     """The inputs' parts must have multiples of this size."""
     nonempty: bool = False
     """Whether no part may be empty: an empty tensor has no largest element, for example."""

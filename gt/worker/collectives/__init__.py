@@ -1,1 +1,1 @@
-"""Exchanges between workers: each sends the parts that others need, and assembles the parts it receives."""
+"""Exchanges between workers: each worker sends parts of its tensor, and assembles the parts it receives."""

@@ -1,7 +1,7 @@
 """Exchanges: workers send each other parts of a tensor, to change its placement.
 
-Each worker works out from the two placements what it has to send and what it will be sent. A worker whose own
-input has failed sends the error instead, so that no other worker waits for it.
+Each worker computes from the two placements which parts it sends and receives. A worker whose input has
+failed sends the error instead, so that no other worker waits for it.
 """
 
 import itertools
@@ -14,15 +14,15 @@ from gt.errors import WorkerError
 from gt.stream.instructions import Exchange
 from gt.stream.layouts import Partial, even
 from gt.transport.arrays import numpy_dtype
-from gt.transport.pieces import ReceiveBuffer
-from gt.worker.collectives.receive_buffer import Total, copy_into
+from gt.transport.receive_buffer import ReceiveBuffer
+from gt.worker.collectives.reduction import Total, copy_into
 from gt.worker.limits.memory import explain, is_out_of_memory
 
 if TYPE_CHECKING:
     from gt.transport.peers import Peers
 
 IN_PARTS = 1 << 15
-"""From how many bytes on an AllReduce is a ReduceScatter and an AllGather."""
+"""An AllReduce of at least this many bytes runs as a ReduceScatter and an AllGather."""
 
 
 def exchange(
@@ -131,7 +131,7 @@ def _receive_parts(
     for place, number in enumerate(numbers):
         name, held = source.workers[number], source.box(number, shape)
         box = held.overlap(wants)
-        part = result[(*box.within(wants), ...)]  # also of a single number: not the number, its place
+        part = result[(*box.within(wants), ...)]  # `...` keeps a view for a 0-dimensional array, too
         if name != peers.name:
             use = total.term(place) if total is not None else copy_into(part)
             buffers[0, name] = ReceiveBuffer(part.nbytes, use)

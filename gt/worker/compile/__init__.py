@@ -1,1 +1,1 @@
-"""Hot paths on the worker: repeated sequences run without per-op overhead, and compiled once that pays."""
+"""Hot paths on the worker: repeated sequences run without overhead per op, and compiled if that is faster."""

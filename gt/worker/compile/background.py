@@ -2,7 +2,7 @@
 
 A Python thread would need the interpreter lock to start each call. A busy program releases the lock only
 every 5 ms (`sys.getswitchinterval`), which is longer than most calls take. So the thread is written in C++
-(`background.cpp`), and the compiler's helper process compiles it. The next call is queued before the current
+(`background.cpp`), which the compiler's helper process compiles. The next call is queued before the current
 one has ended, and starts without Python.
 """
 

@@ -58,7 +58,7 @@ class CompiledCode:
 class PendingResult(NamedTuple):
     """A result of a call that has not ended."""
 
-    place: int
+    number: int
     """Its index among the results of the call."""
     kind: Any
     """Its `Engine.kind`: a key for its shape and dtype."""
@@ -81,7 +81,7 @@ class Invocation:
         if before is not None:
             for n, one in enumerate(tensors):
                 if type(one) is PendingResult:
-                    pending += (n, one.place)
+                    pending += (n, one.number)
             tensors = [one for one in tensors if type(one) is not PendingResult]
         self.pending = (_Size * len(pending))(*pending)
         """Pairs of indices: an input, and the result of the call before that it stands for."""

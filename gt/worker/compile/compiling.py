@@ -42,7 +42,8 @@ class Report(msgspec.Struct, frozen=True):
 class Helper:
     """The helper process, and two threads that write its jobs and read its reports.
 
-    While it compiles, it reads no further job, and a pipe holds only some. The worker must not wait for that.
+    While the helper compiles, it reads no further job, and a pipe buffers only a few. The threads keep the
+    worker from waiting for that.
     """
 
     def __init__(self, reports: dict[str, Report]) -> None:
@@ -69,11 +70,11 @@ class Helper:
         self._jobs.put(len(encoded).to_bytes(4, "little") + encoded)
 
     def end(self) -> None:
-        """Let it end after the current job, which is for the cache."""
+        """Let the helper end after its current job, whose result is cached."""
         self._jobs.put(None)
 
     def kill(self) -> None:
-        """End it now, and wait until it has ended."""
+        """End the helper now, and wait until it has ended."""
         self.process.kill()
         self.end()
         for thread in self._threads:
@@ -174,14 +175,14 @@ class Compiler:
         """Wait until all requested graphs are compiled, up to a limit; returns whether they are."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if not self._under_way:
+            if not self._remaining:
                 return True
             time.sleep(0.05)
         return False
 
     @property
-    def _under_way(self) -> int:
-        """How many graphs the helper is still to compile."""
+    def _remaining(self) -> int:
+        """The number of graphs that the helper has not compiled yet."""
         ended = self._runners.keys() | self._failed.keys() | self._reports.keys()
         return sum(key not in ended and not path.exists() for key, path in self._requested.items())
 
@@ -202,7 +203,7 @@ class Compiler:
         """Counts of compiled, cached and failed graphs."""
         return {
             "compiled": len(self._runners),
-            "compiling": self._under_way,
+            "compiling": self._remaining,
             "compile_seconds": round(self._seconds, 3),
             "from_cache": self._loaded_from_cache,
             "failed_compilations": dict(self._failed),

@@ -1,7 +1,6 @@
 """Executes repeats that are not compiled, without expanding them into instructions.
 
-A result that is not kept is not stored in the client's values: so a step costs less than an op that is an
-instruction of its own.
+Results that are not kept are not stored in the client's values, so a step costs less than an instruction.
 """
 
 import operator
@@ -15,7 +14,7 @@ from gt.stream.sequences import MAX_SEQUENCE_OPS, HotSequence
 from gt.worker.engine.base import Engine, attributes
 
 _MAX_PLANNED_STEPS = 16 * MAX_SEQUENCE_OPS
-"""How many steps all plans may have in total. Beyond, all are dropped and made again when needed."""
+"""The largest number of steps in all plans. With more, all plans are dropped, and made again when needed."""
 
 
 _Plan = Sequence[
@@ -110,8 +109,8 @@ def _plan(sequence: HotSequence, kept: Sequence[int], engine: Engine) -> _Plan |
     return plan
 
 
-def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], Iterable[Any]]:
+def _getter(indices: Sequence[int]) -> Callable[[Sequence[Any]], Iterable[Any]]:
     """A getter of the items at these indices, as a tuple or list."""
-    if len(places) > 1:
-        return operator.itemgetter(*places)
-    return operator.itemgetter(slice(places[0], places[0] + 1 or None) if places else slice(0))
+    if len(indices) > 1:
+        return operator.itemgetter(*indices)
+    return operator.itemgetter(slice(indices[0], indices[0] + 1 or None) if indices else slice(0))

@@ -61,55 +61,57 @@ random numbers of an op with inputs. Both are drawn before the function is calle
 
 
 @dataclasses.dataclass
-class Layout:
+class GraphMapping:
     """Maps the nodes, inputs and numbers of a graph to the steps of its sequence."""
 
     nodes: list[Node] = dataclasses.field(default_factory=list)
-    places: list[int] = dataclasses.field(default_factory=list)
-    """For each node, its step."""
+    steps: list[int] = dataclasses.field(default_factory=list)
+    """For each node: the index of its step in the sequence."""
     outside: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    """For each tensor from outside: which of the sequence's it is, or MADE or DRAWN, and by which step."""
+    """For each tensor from outside: its index among those of the sequence, or MADE or DRAWN; and the step
+    that uses or makes it first."""
     numbers: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     """For each number given at run time: the step and the attribute."""
     fixed: list[tuple[int, str]] = dataclasses.field(default_factory=list)
-    """For each float that is part of the graph: the same. If one changes, it is another graph."""
+    """For each float that is part of the graph: the step and the attribute. Another value is another
+    graph."""
 
     @functools.cached_property
     def numbers_of(self) -> dict[int, list[tuple[int, str]]]:
-        """By step: the numbers given at run time that it has, and the attributes."""
+        """By step: its numbers that are given at run time, each with its attribute."""
         found: dict[int, list[tuple[int, str]]] = {}
-        for n, (place, name) in enumerate(self.numbers):
-            found.setdefault(place, []).append((n, name))
+        for n, (index, name) in enumerate(self.numbers):
+            found.setdefault(index, []).append((n, name))
         return found
 
     def nodes_for(self, repeat: Repeat) -> tuple[Node, ...]:
         """The nodes, with the floats of a repeat that are part of the graph."""
-        nodes, node_of = list(self.nodes), {place: n for n, place in enumerate(self.places)}
-        for place, name in self.fixed:
-            n = node_of[place]
-            own = {**nodes[n].attrs, name: (repeat.attrs(place) or {})[name]}
+        nodes, node_of = list(self.nodes), {index: n for n, index in enumerate(self.steps)}
+        for index, name in self.fixed:
+            n = node_of[index]
+            own = {**nodes[n].attrs, name: (repeat.attrs(index) or {})[name]}
             nodes[n] = msgspec.structs.replace(nodes[n], attrs=own)
         return tuple(nodes)
 
     @property
     def made(self) -> list[tuple[int, int]]:
-        """The tensors from outside that a step makes, and which."""
-        return [(n, place) for n, (which, place) in enumerate(self.outside) if which == MADE]
+        """The tensors from outside that are results of random ops, each with the index of its step."""
+        return [(n, index) for n, (which, index) in enumerate(self.outside) if which == MADE]
 
 
-def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
-    """The layout of a sequence's graphs."""
-    layout = Layout()
+def mapping_of(sequence: HotSequence, functions: Functions) -> GraphMapping:
+    """The mapping from a sequence to its graphs."""
+    mapping = GraphMapping()
     names: dict[int, int] = {}
-    """From the sequence's numbers of tensors to the graph's."""
+    """By reference in the sequence: the reference in the graph."""
 
-    def from_outside(which: int, place: int) -> int:
-        layout.outside.append((which, place))
-        return -len(layout.outside)
+    def from_outside(which: int, index: int) -> int:
+        mapping.outside.append((which, index))
+        return -len(mapping.outside)
 
-    for place, step in enumerate(sequence.steps):
+    for index, step in enumerate(sequence.steps):
         attrs = step.attrs or {}
-        if not attrs.keys() <= attributes(step.op):  # as `Worker.carry_out` checks single ops
+        if not attrs.keys() <= attributes(step.op):  # as `Worker.execute_each` checks single ops
             raise TypeError(f"{step.op} has no attribute {', '.join(attrs.keys() - attributes(step.op))}")
         function = functions[step.op]
         draws = getattr(function, "draws", None)
@@ -117,33 +119,33 @@ def layout_of(sequence: HotSequence, functions: Functions) -> Layout:
             raise NotImplementedError(f"compiled code does not draw the random numbers of {step.op}")
         random = is_random(attrs)
         if random and not step.inputs:
-            names[place] = from_outside(MADE, place)
+            names[index] = from_outside(MADE, index)
             continue
         for ref in step.inputs:
             if ref < 0 and ref not in names:
-                names[ref] = from_outside(-1 - ref, place)
+                names[ref] = from_outside(-1 - ref, index)
         if step.op == "specs":
             raise NotImplementedError("compiled code does not preserve strides, which specs reads")
         run_time = getattr(function, "run_time", ("scalar",) if step.op != "pow" else ())
         numbers: dict[str, int] = {}
         for name, value in attrs.items():
             if type(value) is float and name in run_time:
-                numbers[name] = len(layout.numbers)
-                layout.numbers.append((place, name))
+                numbers[name] = len(mapping.numbers)
+                mapping.numbers.append((index, name))
             elif type(value) is float:
-                layout.fixed.append((place, name))
+                mapping.fixed.append((index, name))
         without = {RESULTS, *numbers}
         kept = {n: plain(v) for n, v in without_seeds(attrs).items() if n not in without}
-        drawn = from_outside(DRAWN, place) if random else 0
-        names[place] = len(layout.nodes)
+        drawn = from_outside(DRAWN, index) if random else 0
+        names[index] = len(mapping.nodes)
         inputs = tuple([names[ref] for ref in step.inputs])
-        layout.nodes.append(Node(step.op, inputs, kept, numbers, drawn))
-        layout.places.append(place)
-    return layout
+        mapping.nodes.append(Node(step.op, inputs, kept, numbers, drawn))
+        mapping.steps.append(index)
+    return mapping
 
 
 def plain(value: Any) -> Any:
-    """An attribute in the form that it has after decoding a message."""
+    """An attribute with lists in place of tuples, as after decoding a message."""
     return [plain(one) for one in value] if isinstance(value, tuple | list) else value
 
 
@@ -164,7 +166,7 @@ def function_of(graph: Graph, functions: Functions) -> Callable[..., tuple[Any, 
         values: list[Any] = []
         for node in graph.nodes:
             inputs = [values[i] if i >= 0 else given[-i - 1] for i in node.inputs]
-            attrs = node.attrs | {name: vector[place] for name, place in node.numbers.items()}
+            attrs = node.attrs | {name: vector[index] for name, index in node.numbers.items()}
             function: Any = functions[node.op]
             if node.drawn:
                 function, attrs["drawn"] = function.given, given[-node.drawn - 1]

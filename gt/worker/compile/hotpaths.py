@@ -15,23 +15,23 @@ from gt.stream.sequences import HotSequence
 from gt.worker.compile.background import Background
 from gt.worker.compile.compiled_code import Invocation, PendingResult, Skipped
 from gt.worker.compile.compiling import Compiler
-from gt.worker.compile.graph import DRAWN, Graph, Layout, layout_of, specs_of
+from gt.worker.compile.graph import DRAWN, Graph, GraphMapping, mapping_of, specs_of
 from gt.worker.compile.variants import Compiled, Variant
 from gt.worker.engine.base import Engine
 from gt.worker.limits.memory import Limit
 
 _MIN_OCCURRENCES = 3
-"""How often a variant must occur with the same kept results before it is compiled for them."""
+"""A variant is compiled for a set of kept results after this many occurrences with that set."""
 
-_OTHERS = "it was compiled for other kept results"
+_OTHER_RESULTS = "it was compiled for other kept results"
 
-_UNFIT = "its ops cannot be applied to its inputs"
+_INVALID_INPUTS = "its ops cannot be applied to its inputs"
 
 _TRIAL_CALLS = 20
-"""After how many calls a compiled sequence is compared with its eager time."""
+"""After this many calls, the time of a compiled sequence is compared with its eager time."""
 
 _MAX_VARIANTS = 8
-"""How many variants (shapes, dtypes, fixed floats) of one sequence are compiled at most."""
+"""The largest number of compiled variants (shapes, dtypes, fixed floats) of one sequence."""
 
 
 class Call:
@@ -43,8 +43,8 @@ class Call:
         "compiled",
         "error",
         "freed",
-        "layout",
         "made",
+        "mapping",
         "repeat",
         "results",
         "seconds",
@@ -54,17 +54,17 @@ class Call:
     def __init__(
         self,
         repeat: Repeat,
-        layout: Layout,
+        mapping: GraphMapping,
         variant: Variant,
         compiled: Compiled,
         given: list[Any],
         numbers: Any,
     ) -> None:
         self.repeat = repeat
-        self.layout = layout
+        self.mapping = mapping
         self.variant = variant
         self.compiled = compiled
-        self.made = {n: given[n] for n, _ in layout.made}
+        self.made = {n: given[n] for n, _ in mapping.made}
         """Random numbers that are results of the sequence, by index of the input."""
         given.append(numbers)
         self._given = given
@@ -77,7 +77,7 @@ class Call:
 
     @property
     def expected(self) -> float:
-        """The expected time in seconds; 0 if unknown."""
+        """The expected duration in seconds; 0 if unknown."""
         best = min(self.compiled.best, self.variant.best_eager)
         return best if math.isfinite(best) else 0.0
 
@@ -97,16 +97,17 @@ class Call:
         self.seconds = time.perf_counter() - start
 
     def pending(self) -> dict[int, Any]:
-        """By id, the tensors that exist after it: pending results, and random numbers, which exist now."""
+        """By id, the tensors that the call leaves: pending results, and random numbers, which exist
+        already."""
         kept, made, compiled = set(self.repeat.kept), self.repeat.results, self.compiled
         found: dict[int, Any] = {
-            made[place]: PendingResult(n, kind)
-            for n, (place, kind) in enumerate(zip(compiled.outputs, compiled.kinds, strict=False))
-            if place in kept and kind is not None
+            made[index]: PendingResult(n, kind)
+            for n, (index, kind) in enumerate(zip(compiled.outputs, compiled.kinds, strict=False))
+            if index in kept and kind is not None
         }
-        for n, place in self.layout.made:
-            if place in kept:
-                found[made[place]] = self.made[n]
+        for n, index in self.mapping.made:
+            if index in kept:
+                found[made[index]] = self.made[n]
         return found
 
     def start(self, background: Background, before: "Call | None" = None) -> None:
@@ -128,15 +129,15 @@ class Call:
 
 
 class _Path:
-    """A sequence, its graph layout, and its variants."""
+    """A sequence, its graph mapping, and its variants."""
 
     def __init__(self, sequence: HotSequence, engine: Engine) -> None:
         self.sequence = sequence
-        self.layout: Layout | None = None
+        self.mapping: GraphMapping | None = None
         self.refusal = ""
         self.variants: dict[Any, Variant] = {}
         try:
-            self.layout = layout_of(sequence, engine.functions)
+            self.mapping = mapping_of(sequence, engine.functions)
         except Exception as error:  # noqa: BLE001 - then it runs eagerly
             self.refusal = f"{type(error).__name__}: {error}"
 
@@ -164,73 +165,73 @@ class HotPaths:
             path = self._paths[sequence.id] = _Path(sequence, self._engine)
             why = path.refusal and f", which cannot be compiled: {path.refusal}"
             logs.debug("compile", f"{sequence.id}: first repeat of {len(sequence)} ops{why}")
-        layout = path.layout
-        if layout is None:
+        mapping = path.mapping
+        if mapping is None:
             return self._fall_back(path.refusal)
         if not self._on_cpu:
             return self._fall_back("compiled code runs on a CPU, but this worker computes on a GPU")
         try:
-            given = self._given(repeat, layout, values)
+            given = self._given(repeat, mapping, values)
         except KeyError:
             return self._fall_back("an input has failed")
-        key = self._key(repeat, layout, given)
+        key = self._key(repeat, mapping, given)
         variant = path.variants.get(key)
         if variant is None:
             if len(path.variants) >= _MAX_VARIANTS:
                 return self._fall_back("its shapes keep changing")
             try:
                 shapes = [None if value is None else self._engine.spec(value) for value in given]
-                variant = self._new_variant(repeat, layout, shapes)
+                variant = self._new_variant(repeat, mapping, shapes)
             except Exception:  # noqa: BLE001 - then the error is reported op by op
-                return self._fall_back(_UNFIT)
+                return self._fall_back(_INVALID_INPUTS)
             path.variants[key] = variant
         self._variant = variant
         compiled = variant.code_for(repeat.kept)
         if compiled is None:
-            compiled = self._prepare(path, layout, variant, repeat.kept)
+            compiled = self._prepare(path, mapping, variant, repeat.kept)
             if compiled is None:
-                why = variant.refusal or (_OTHERS if variant.compiled else "")
+                why = variant.refusal or (_OTHER_RESULTS if variant.compiled else "")
                 return self._fall_back(why) if why else None
         try:
             if limit is not None:
                 limit.check(compiled.nbytes)
-            return self._call(repeat, layout, variant, compiled, given)
+            return self._call(repeat, mapping, variant, compiled, given)
         except MemoryError:
             return self._fall_back("not enough memory for its results")
 
     def follow(self, repeat: Repeat, values: dict[int, Any], before: "Call") -> "Call | None":
         """As `ready`, for a repeat after a call in the background; None if that call must end first."""
         path = self._paths.get(repeat.sequence.id)
-        if path is None or path.layout is None or not before.compiled.kinds:
+        if path is None or path.mapping is None or not before.compiled.kinds:
             return None
         try:
             pending = before.pending()
             there = {n: values[n] if n in values else pending[n] for n in repeat.inputs}
-            given = self._given(repeat, path.layout, there)
-            variant = path.variants.get(self._key(repeat, path.layout, given))
+            given = self._given(repeat, path.mapping, there)
+            variant = path.variants.get(self._key(repeat, path.mapping, given))
             compiled = variant and variant.code_for(repeat.kept)
             if variant is None or compiled is None:
                 return None
-            return self._call(repeat, path.layout, variant, compiled, given)
+            return self._call(repeat, path.mapping, variant, compiled, given)
         except (KeyError, MemoryError):
             return None
 
-    def _given(self, repeat: Repeat, layout: Layout, values: Mapping[int, Any]) -> list[Any]:
-        """The inputs of the graph; None in place of random numbers, which are drawn later."""
+    def _given(self, repeat: Repeat, mapping: GraphMapping, values: Mapping[int, Any]) -> list[Any]:
+        """The inputs of the graph; None in index of random numbers, which are drawn later."""
         inputs = repeat.inputs
-        return [values[inputs[slot]] if slot >= 0 else None for slot, _ in layout.outside]
+        return [values[inputs[slot]] if slot >= 0 else None for slot, _ in mapping.outside]
 
-    def _key(self, repeat: Repeat, layout: Layout, given: list[Any]) -> Any:
+    def _key(self, repeat: Repeat, mapping: GraphMapping, given: list[Any]) -> Any:
         """The key of a variant: the kinds of its inputs and the floats that are part of the graph."""
         kind = self._engine.kind
         kinds = [
             None if one is None else one.kind if type(one) is PendingResult else kind(one) for one in given
         ]
-        fixed = [_attr(repeat, place, name) for place, name in layout.fixed]
+        fixed = [_attr(repeat, index, name) for index, name in mapping.fixed]
         return tuple(kinds), tuple([number or repr(number) for number in fixed])  # for Python, 0.0 is -0.0
 
     def _call(
-        self, repeat: Repeat, layout: Layout, variant: Variant, compiled: Compiled, given: list[Any]
+        self, repeat: Repeat, mapping: GraphMapping, variant: Variant, compiled: Compiled, given: list[Any]
     ) -> "Call":
         dense = self._engine.dense
         for n, one in enumerate(given):
@@ -240,14 +241,14 @@ class HotPaths:
             given[n] = draw(repeat)
         sequence, numbers = variant.numbers
         if sequence is not repeat.sequence:
-            numbers = [(repeat.sequence.steps[place].attrs or {})[name] for place, name in layout.numbers]
+            numbers = [(repeat.sequence.steps[index].attrs or {})[name] for index, name in mapping.numbers]
             variant.numbers = repeat.sequence, numbers
         if repeat.changed:
             numbers = numbers.copy()
-            for place, attrs in repeat.changed.items():
-                for n, name in layout.numbers_of.get(place, ()):
+            for index, attrs in repeat.changed.items():
+                for n, name in mapping.numbers_of.get(index, ()):
                     numbers[n] = attrs[name]
-        return Call(repeat, layout, variant, compiled, given, _vector(numbers))
+        return Call(repeat, mapping, variant, compiled, given, _vector(numbers))
 
     def complete(self, call: "Call", values: dict[int, Any]) -> bool:
         """Store the results of a call. Returns False if it failed and the repeat must run eagerly."""
@@ -271,12 +272,12 @@ class HotPaths:
             times = f"{compiled.best * 1000:.3f} ms, and {variant.best_eager * 1000:.3f} ms eagerly"
             logs.debug("compile", f"{repeat.sequence.id}: slower compiled: {times}; it runs eagerly again")
         kept, made = set(repeat.kept), repeat.results
-        for place, result in zip(compiled.outputs, call.results, strict=True):
-            if place in kept:
-                values[made[place]] = result
-        for n, place in call.layout.made:
-            if place in kept:
-                values[made[place]] = call.made[n]
+        for index, result in zip(compiled.outputs, call.results, strict=True):
+            if index in kept:
+                values[made[index]] = result
+        for n, index in call.mapping.made:
+            if index in kept:
+                values[made[index]] = call.made[n]
         self.replays += 1
         self.replayed_instructions += len(repeat.sequence)
         return True
@@ -290,21 +291,21 @@ class HotPaths:
             self._variant.seconds += seconds
             self._variant.best_eager = min(self._variant.best_eager, seconds)
 
-    def _new_variant(self, repeat: Repeat, layout: Layout, shapes: Sequence[Spec | None]) -> Variant:
+    def _new_variant(self, repeat: Repeat, mapping: GraphMapping, shapes: Sequence[Spec | None]) -> Variant:
         """A variant for inputs of these specs, with the shapes of the random numbers it draws."""
-        engine, nodes = self._engine, layout.nodes_for(repeat)
+        engine, nodes = self._engine, mapping.nodes_for(repeat)
         specs = list(shapes)
         draws: list[tuple[int, Any]] = []
-        for n, place in layout.made:
-            specs[n] = TABLE[repeat.sequence.steps[place].op].infer((), repeat.attrs(place) or {})
-            draws.append((n, partial(_make, engine, place)))
-        if any(slot == DRAWN for slot, _ in layout.outside):
+        for n, index in mapping.made:
+            specs[n] = TABLE[repeat.sequence.steps[index].op].infer((), repeat.attrs(index) or {})
+            draws.append((n, partial(_make, engine, index)))
+        if any(slot == DRAWN for slot, _ in mapping.outside):
             made = specs_of(nodes, [one or Spec((), "bool") for one in specs], engine)
-            for node, place, spec in zip(nodes, layout.places, made, strict=True):
+            for node, index, spec in zip(nodes, mapping.steps, made, strict=True):
                 if node.drawn:
                     draw: Any = engine.functions[node.op]
                     specs[-node.drawn - 1] = Spec(spec.shape, "bool")
-                    draws.append((-node.drawn - 1, partial(_draw, draw.draw, place, tuple(spec.shape))))
+                    draws.append((-node.drawn - 1, partial(_draw, draw.draw, index, tuple(spec.shape))))
         return Variant(tuple([one for one in specs if one is not None]), nodes, draws, Counter())
 
     def _fall_back(self, why: str) -> None:
@@ -316,7 +317,9 @@ class HotPaths:
         """How many seconds a sequence must have run eagerly before it is compiled."""
         return 0.0 if path.sequence.explicit else config.compile_after()
 
-    def _prepare(self, path: _Path, layout: Layout, variant: Variant, kept: Sequence[int]) -> Compiled | None:
+    def _prepare(
+        self, path: _Path, mapping: GraphMapping, variant: Variant, kept: Sequence[int]
+    ) -> Compiled | None:
         """Request the compilation of a variant once it pays; returns the compiled code if it is ready."""
         if variant.refusal:
             return None
@@ -328,19 +331,19 @@ class HotPaths:
             if len(variant.compiled) >= _MAX_VARIANTS:
                 variant.give_up("different results are kept every time")
                 return None
-            node_of = {place: n for n, place in enumerate(layout.places)}
-            outputs = tuple([place for place in sorted(needed) if place in node_of])
+            node_of = {index: n for n, index in enumerate(mapping.steps)}
+            outputs = tuple([index for index in sorted(needed) if index in node_of])
             graph = Graph(
                 nodes=variant.nodes,
                 inputs=tuple([(tuple(spec.shape), spec.dtype) for spec in variant.specs]),
-                outputs=tuple([node_of[place] for place in outputs]),
-                numbers=len(layout.numbers),
+                outputs=tuple([node_of[index] for index in outputs]),
+                numbers=len(mapping.numbers),
                 threads=self._engine.threads,
             )
             try:
                 made = specs_of(variant.nodes, variant.specs, self._engine)
             except Exception:  # noqa: BLE001 - as above
-                variant.give_up(_UNFIT)
+                variant.give_up(_INVALID_INPUTS)
                 return None
             if any(isinstance(made[n], tuple) for n in graph.outputs):
                 variant.give_up("the value of an op with several results is kept")
@@ -384,17 +387,17 @@ def _vector(numbers: Sequence[float]) -> Any:
     return torch.tensor(numbers, dtype=torch.float64)
 
 
-def _attr(repeat: Repeat, place: int, name: str) -> Any:
-    attrs = repeat.attrs(place)
+def _attr(repeat: Repeat, index: int, name: str) -> Any:
+    attrs = repeat.attrs(index)
     assert attrs is not None
     return attrs[name]
 
 
-def _make(engine: Engine, place: int, repeat: Repeat) -> Any:
+def _make(engine: Engine, index: int, repeat: Repeat) -> Any:
     """A tensor of random numbers."""
-    return engine.run(repeat.sequence.steps[place].op, [], repeat.attrs(place))
+    return engine.run(repeat.sequence.steps[index].op, [], repeat.attrs(index))
 
 
-def _draw(draw: Any, place: int, shape: tuple[int, ...], repeat: Repeat) -> Any:
+def _draw(draw: Any, index: int, shape: tuple[int, ...], repeat: Repeat) -> Any:
     """The random numbers that an op needs besides its tensors."""
-    return draw(shape, **(repeat.attrs(place) or {}))
+    return draw(shape, **(repeat.attrs(index) or {}))

@@ -1,4 +1,4 @@
-"""Counts of what clients repeat, for a worker's statistics."""
+"""Counts of repeats, for a worker's statistics."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,4 +1,5 @@
-"""Variants of a repeated sequence: for other shapes, dtypes or fixed floats, it is compiled again."""
+"""Variants of a repeated sequence: it is compiled separately for each set of shapes, dtypes and fixed
+floats."""
 
 import dataclasses
 import math
@@ -27,7 +28,7 @@ class Variant:
     requested: "Compiled | None" = None
     """The requested compilation that is not ready."""
     compiled: list["Compiled"] = dataclasses.field(default_factory=list)
-    """One for each set of kept steps that occurs often."""
+    """The compiled code, for each set of kept steps that occurs often."""
     numbers: tuple[HotSequence | None, list[float]] = (None, [])
     """A sequence, and its run-time numbers. Equal sequences of other clients may have others."""
     best_eager: float = math.inf

@@ -1,4 +1,4 @@
-"""The interface of engines: keep values, and compute rows of the op table."""
+"""The interface of engines, which store values and compute rows of the op table."""
 
 import functools
 import importlib
@@ -44,11 +44,11 @@ class Engine(ABC):
         return Spec(tuple(value.shape), str(value.dtype))
 
     def kind(self, value: Any) -> Any:
-        """A key that differs for values of different specs; cheaper than a spec."""
+        """A key that differs for values of different specs; it takes less time than `spec`."""
         return self.spec(value)
 
     def dense(self, value: Any) -> Any:
-        """A value without gaps between its elements, in their order: itself, if it has none."""
+        """The value with its elements contiguous in memory: itself, if they are."""
         return value
 
     @property
@@ -71,7 +71,7 @@ class Engine(ABC):
         return function(number, x) if attrs["reflected"] else function(x, number)
 
     def bound(self, op: str, attrs: dict[str, Any] | None) -> Callable[..., Any]:
-        """The function of an op's inputs alone, for an op that is computed again and again."""
+        """An op's function of its inputs, with these attributes, for an op that is computed repeatedly."""
         if attrs is None:
             return self.functions[op]
         return lambda *inputs: self.run(op, inputs, attrs)

@@ -1,4 +1,4 @@
-"""The JAX engine: NumPy's spelling, XLA's code."""
+"""The JAX engine: the functions of jax.numpy, compiled by XLA."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from gt.worker.engine.base import ArrayEngine
 
 # Without this, JAX silently converts 64-bit numbers to 32 bits.
 jax.config.update("jax_enable_x64", True)
-# On a CPU JAX runs large computations on a thread of its own, and raises their errors when a result is
-# read: then an error could not name the op that failed, nor the user's line.
+# On a CPU, JAX runs large computations on another thread, and raises their errors when a result is read. Such
+# an error could not name the op that failed or the user's line.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 

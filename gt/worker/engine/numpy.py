@@ -1,4 +1,4 @@
-"""The NumPy engine: the reference. Slower, no torch, easy to read."""
+"""The NumPy engine: the reference implementation, without torch."""
 
 from collections.abc import Sequence
 from typing import Any

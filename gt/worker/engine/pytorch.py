@@ -36,7 +36,7 @@ class PyTorchEngine(Engine):
         return aten.function(op) if aten.is_aten(op) else super()._named(op)
 
     def bound(self, op: str, attrs: dict[str, Any] | None) -> Callable[..., Any]:
-        """The function of an op's inputs alone, for an op that is computed again and again."""
+        """An op's function of its inputs, with these attributes, for an op that is computed repeatedly."""
         function: Any = self.functions[op]
         if op.startswith(PREFIX):
             return function.bound(attrs or {})

@@ -11,7 +11,7 @@ import numpy as np
 
 from gt.ops.dtypes import PRECISION
 
-# The narrowest type of NumPy's own that holds the numbers exactly.
+# The narrowest dtype of NumPy itself that represents the numbers exactly.
 _HELD_AS = {"bfloat16": "float32"}
 
 
@@ -29,35 +29,35 @@ def bits(seed: int, index: np.ndarray) -> np.ndarray:
         return _mix(start + (index.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
 
 
-Place = tuple[Sequence[int], Sequence[int]] | None
+Region = tuple[Sequence[int], Sequence[int]] | None
 """The offset of a part in the global tensor, and the global shape; None for the tensor itself."""
 
 
-def place(offset: Sequence[int] | None, global_shape: Sequence[int] | None) -> Place:
-    """The place of a part, from its offset and the global shape; None without them."""
+def region(offset: Sequence[int] | None, global_shape: Sequence[int] | None) -> Region:
+    """The region of a part, from its offset and the global shape; None without them."""
     return None if offset is None or global_shape is None else (offset, global_shape)
 
 
-def places(shape: Sequence[int], where: Place = None) -> np.ndarray:
-    """The flat index of every element in the global tensor."""
-    if where is None:
+def flat_indices(shape: Sequence[int], part: Region = None) -> np.ndarray:
+    """The flat index in the global tensor of each element of a part."""
+    if part is None:
         return np.arange(math.prod(shape))
     index = np.zeros((), np.int64)
-    for n, start, length in zip(shape, *where, strict=True):
+    for n, start, length in zip(shape, *part, strict=True):
         index = index[..., None] * length + np.arange(start, start + n)
     return index.reshape(-1)
 
 
-def uniform(shape: Sequence[int], dtype: str, seed: int, where: Place = None) -> np.ndarray:
-    """Numbers in [0, 1): every value a multiple of the dtype's resolution, so that 1 never occurs."""
+def uniform(shape: Sequence[int], dtype: str, seed: int, part: Region = None) -> np.ndarray:
+    """Numbers in [0, 1). All are multiples of the dtype's resolution, so that 1 never occurs."""
     n = PRECISION[dtype]
-    random = bits(seed, places(shape, where)) >> np.uint64(64 - n)
+    random = bits(seed, flat_indices(shape, part)) >> np.uint64(64 - n)
     return (random * 2.0**-n).astype(_HELD_AS.get(dtype, dtype)).reshape(shape)
 
 
-def normal(shape: Sequence[int], dtype: str, seed: int, where: Place = None) -> np.ndarray:
+def normal(shape: Sequence[int], dtype: str, seed: int, part: Region = None) -> np.ndarray:
     """Numbers from the standard normal distribution, by the Box-Muller transform."""
-    index = places(shape, where).astype(np.uint64)
+    index = flat_indices(shape, part).astype(np.uint64)
     first, second = (bits(seed, 2 * index + k) >> np.uint64(11) for k in (np.uint64(0), np.uint64(1)))
     radius = np.sqrt(-2 * np.log1p(-(first * 2.0**-53)))
     return (
@@ -65,10 +65,11 @@ def normal(shape: Sequence[int], dtype: str, seed: int, where: Place = None) -> 
     )
 
 
-def integers(shape: Sequence[int], low: int, high: int, seed: int, where: Place = None) -> np.ndarray:
+def integers(shape: Sequence[int], low: int, high: int, seed: int, part: Region = None) -> np.ndarray:
     """Integers from low up to, and without, high."""
-    random = bits(seed, places(shape, where)) % np.uint64(high - low)
-    # Signed only now: the range itself may need all 64 bits. Adding wraps around to the right place.
+    random = bits(seed, flat_indices(shape, part)) % np.uint64(high - low)
+    # Converted to signed only now: the range itself may need all 64 bits. The addition wraps around
+    # correctly.
     return (random.view(np.int64) + np.int64(low)).reshape(shape)
 
 
@@ -77,6 +78,6 @@ def permutation(n: int, seed: int) -> np.ndarray:
     return np.argsort(bits(seed, np.arange(n)), kind="stable")
 
 
-def chances(shape: Sequence[int], p: float, seed: int, where: Place = None) -> np.ndarray:
+def bernoulli(shape: Sequence[int], p: float, seed: int, part: Region = None) -> np.ndarray:
     """True with probability p."""
-    return uniform(shape, "float64", seed, where) < p
+    return uniform(shape, "float64", seed, part) < p

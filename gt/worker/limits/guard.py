@@ -81,7 +81,7 @@ class Guard:
 
 
 class _Near(Limit):
-    """A limit that is nearly reached. Memory that was freed meanwhile is counted before an op is refused."""
+    """A limit that is nearly reached. Before it refuses an op, it reads how much memory has been freed."""
 
     def check(self, nbytes: int) -> None:
         """Raise MemoryError if this many more bytes would exceed the limit."""

@@ -35,7 +35,7 @@ def dtype_name(value: Any) -> str:
 
 
 class Limit:
-    """How many bytes tensors may take, and how many they do."""
+    """A memory limit: how many bytes tensors may take, and how many they take."""
 
     def __init__(self, nbytes: int, used: int = 0) -> None:
         self.nbytes = nbytes
@@ -66,7 +66,7 @@ class Limit:
 
 
 class Checked(dict[str, Any]):
-    """An engine's functions by op, with the same check."""
+    """An engine's functions by op, which raise MemoryError for results that would exceed the limit."""
 
     def __init__(self, run: Callable[..., Any]) -> None:
         super().__init__()

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 
 import gt.torch  # noqa: F401 - registers the device
-from gt.torch.geometry import Geometry, plan
+from gt.torch.geometry import Geometry, view_steps
 
 DEVICE = "tapestry"
 
@@ -96,7 +96,7 @@ def test_most_views_are_ops_of_the_table(data: st.DataObject) -> None:
     """Only views that no index, permutation and reshape make fall back to strides."""
     size = data.draw(st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=1, max_size=4))
     x = torch.empty(size, device="meta")
-    home = Geometry(tuple(x.shape), x.stride(), 0)
+    base = Geometry(tuple(x.shape), x.stride(), 0)
     for _ in range(data.draw(st.integers(1, 3))):
         dim = _dim(data, x)
         n = x.shape[dim]
@@ -106,12 +106,12 @@ def test_most_views_are_ops_of_the_table(data: st.DataObject) -> None:
                 [x.transpose(dim, 0), x.narrow(dim, start, n - start), x.unsqueeze(dim), x.flatten(dim)]
             )
         )
-        if x._base is None and x.numel() != home.numel:
+        if x._base is None and x.numel() != base.numel:
             return  # flatten made a copy
     view = Geometry(tuple(x.shape), x.stride(), int(x.storage_offset()))
-    steps = plan(home, view)
+    steps = view_steps(base, view)
     if steps is not None:
-        shape = home.size
+        shape = base.size
         for step in steps:
             assert step.shape == shape
             shape = tuple(_applied(step.op, step.attrs, torch.empty(shape, device="meta")).shape)

@@ -56,7 +56,7 @@ class Quiet:
 
     def forget(self, client: str) -> None: ...
     def update_members(self, epoch: int, members: Any) -> None: ...
-    def ask_specs(self, client: str) -> None: ...
+    def request_specs(self, client: str) -> None: ...
 
 
 class OpByOp(PlacedRepeats):
@@ -179,12 +179,12 @@ def placed_tensors(spread: Spread, carried: Carried) -> dict[int, Any]:
             (str(placement), [carried.values[name][number] for name in placement.workers])
             for placement, number in handle.versions.items()
         ]
-        facts = {
-            what: placements(spread.sharding.tensor_sharded[fact]) for what, fact in handle.facts.items()
+        derived = {
+            what: placements(spread.sharding.tensor_sharded[one]) for what, one in handle.derived.items()
         }
         key, handle.key = handle.key, -1
         assert key in (-1, spread.sharding.plans.key_of(handle))
-        return handle.spec, str(handle.home), versions, origin, facts, handle.loads
+        return handle.spec, str(handle.placement), versions, origin, derived, handle.loads
 
     there = spread.sharding.tensor_sharded
     return {tensor: placements(handle) for tensor, handle in there.items() if tensor < FRESH}

@@ -21,7 +21,7 @@ from gt.errors import ConnectionLost, WorkerError
 from gt.server.embedded import LocalConnection
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instructions import LocalInstruction
-from gt.stream.modifiers import Given
+from gt.stream.modifiers import ModifierLike
 from gt.transport.peers import Peers
 from gt.transport.protocol import Fetched, Layouts, Member, TapeLines
 from gt.worker import Worker
@@ -62,9 +62,11 @@ class ThreadWorker:
         """Tell it who the workers are from now on."""
         self._news.put((epoch, members))
 
-    def ask_specs(self, client: str) -> None:
+    def request_specs(self, client: str) -> None:
         """Ask what it has of a client."""
-        self._queue.put(lambda: self._server.tell(lambda d: d.specs(client, *self.worker.specs(client))))
+        self._queue.put(
+            lambda: self._server.tell(lambda d: d.receive_specs(client, *self.worker.specs(client)))
+        )
 
     def stop(self) -> None:
         """End it, without a word to anybody."""
@@ -120,7 +122,7 @@ class ThreadServer:
         self,
         workers: int = 2,
         engine: str = "pytorch",
-        modifiers: Sequence[Given] = (),
+        modifiers: Sequence[ModifierLike] = (),
         enable_sharding: bool = True,
         shard_threshold: int = SHARD_THRESHOLD,
         policy: Policy | None = None,
@@ -218,7 +220,7 @@ class ThreadConnection(LocalConnection):
         """Workers check for messages again: each may get a part of what is sent."""
 
     def before_close(self) -> None:
-        """Note that no reads follow."""
+        """Record that no reads follow."""
 
     def close(self) -> None:
         """Leave, and end the workers; with a log, once they have carried out what is queued."""

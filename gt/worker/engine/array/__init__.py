@@ -1,5 +1,5 @@
 """Functions that NumPy and JAX share, one module for each group of the op table.
 
 Each takes the library (`numpy` or `jax.numpy`) as its first argument, then the op's inputs and attributes.
-They need not care about dtypes: the engine casts the result to the dtype of the op table.
+Results may have any dtype: the engine casts them to the dtype of the op table.
 """

@@ -10,7 +10,7 @@ from typing import Any
 Pair = Sequence[int]
 
 
-def _places(kernel: Pair, count: Pair, stride: Pair, dilation: Pair) -> Iterator[tuple[Any, ...]]:
+def _positions(kernel: Pair, count: Pair, stride: Pair, dilation: Pair) -> Iterator[tuple[Any, ...]]:
     """For each position in a window, the index of that element in all windows."""
     for i in range(kernel[0]):
         for j in range(kernel[1]):
@@ -22,12 +22,13 @@ def _places(kernel: Pair, count: Pair, stride: Pair, dilation: Pair) -> Iterator
 def _windows(
     xp: Any, x: Any, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair, fill: float = 0
 ) -> Any:
-    """(batch, channels, h, w) to (places in a window, batch, channels, windows down, windows across)."""
+    """From (batch, channels, h, w) to (positions in a window, batch, channels, rows and columns of
+    windows)."""
     around = ((0, 0), (0, 0), *((p, p) for p in padding))
     padded = xp.pad(x, around, constant_values=fill)
     sizes = zip(padded.shape[2:], kernel, stride, dilation, strict=True)
     count = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in sizes]
-    return xp.stack([padded[key] for key in _places(kernel, count, stride, dilation)])
+    return xp.stack([padded[key] for key in _positions(kernel, count, stride, dilation)])
 
 
 def _put_back(
@@ -36,7 +37,7 @@ def _put_back(
     """The reverse: each element of the image is the sum of its copies in windows."""
     height, width = (n + 2 * p for n, p in zip(shape[2:], padding, strict=True))
     result = xp.zeros((*shape[:2], height, width), parts.dtype)
-    for part, key in zip(parts, _places(kernel, parts.shape[-2:], stride, dilation), strict=True):
+    for part, key in zip(parts, _positions(kernel, parts.shape[-2:], stride, dilation), strict=True):
         if hasattr(result, "at"):  # an array of JAX never changes
             result = result.at[key].add(part)
         else:
@@ -114,10 +115,10 @@ def max_pool2d(xp: Any, x: Any, kernel: Pair, stride: Pair, padding: Pair, dilat
 
 def max_pool2d_indices(xp: Any, x: Any, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Any:
     """The flat index in its image of the largest element of each window."""
-    place = _windows(xp, x, kernel, stride, padding, dilation, _lowest(xp, x)).argmax(0)
-    top = xp.arange(place.shape[-2])[:, None] * stride[0] - padding[0]
-    left = xp.arange(place.shape[-1]) * stride[1] - padding[1]
-    row, column = top + place // kernel[1] * dilation[0], left + place % kernel[1] * dilation[1]
+    position = _windows(xp, x, kernel, stride, padding, dilation, _lowest(xp, x)).argmax(0)
+    top = xp.arange(position.shape[-2])[:, None] * stride[0] - padding[0]
+    left = xp.arange(position.shape[-1]) * stride[1] - padding[1]
+    row, column = top + position // kernel[1] * dilation[0], left + position % kernel[1] * dilation[1]
     return row * x.shape[-1] + column
 
 
@@ -130,6 +131,6 @@ def avg_pool2d(xp: Any, x: Any, kernel: Pair, stride: Pair, padding: Pair) -> An
 
 
 def avg_pool2d_grad(xp: Any, g: Any, kernel: Pair, stride: Pair, padding: Pair, shape: Sequence[int]) -> Any:
-    places = kernel[0] * kernel[1]
-    parts = xp.broadcast_to(g / places, (places, *g.shape))
+    positions = kernel[0] * kernel[1]
+    parts = xp.broadcast_to(g / positions, (positions, *g.shape))
     return _put_back(xp, parts, shape, kernel, stride, padding, (1, 1))

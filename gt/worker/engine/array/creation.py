@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gt.worker.engine import random
-from gt.worker.engine.random import place
+from gt.worker.engine.random import region
 
 Part = Sequence[int] | None
 
@@ -49,13 +49,13 @@ def eye(xp: Any, shape: Sequence[int], dtype: str, offset: Part = None, global_s
 def rand(
     xp: Any, shape: Sequence[int], dtype: str, seed: int, offset: Part = None, global_shape: Part = None
 ) -> Any:
-    return xp.asarray(random.uniform(shape, dtype, seed, place(offset, global_shape)))
+    return xp.asarray(random.uniform(shape, dtype, seed, region(offset, global_shape)))
 
 
 def randn(
     xp: Any, shape: Sequence[int], dtype: str, seed: int, offset: Part = None, global_shape: Part = None
 ) -> Any:
-    return xp.asarray(random.normal(shape, dtype, seed, place(offset, global_shape)))
+    return xp.asarray(random.normal(shape, dtype, seed, region(offset, global_shape)))
 
 
 def randint(
@@ -68,7 +68,7 @@ def randint(
     offset: Part = None,
     global_shape: Part = None,
 ) -> Any:
-    return xp.asarray(random.integers(shape, low, high, seed, place(offset, global_shape)))
+    return xp.asarray(random.integers(shape, low, high, seed, region(offset, global_shape)))
 
 
 def randperm(
@@ -86,7 +86,7 @@ def bernoulli(
     offset: Part = None,
     global_shape: Part = None,
 ) -> Any:
-    return xp.asarray(random.chances(shape, p, seed, place(offset, global_shape)))
+    return xp.asarray(random.bernoulli(shape, p, seed, region(offset, global_shape)))
 
 
 def _cut(whole: Any, shape: Sequence[int], offset: Part) -> Any:

@@ -1,4 +1,4 @@
-"""Choosing ops that NumPy and JAX share."""
+"""Ops that select elements by a condition, for NumPy and JAX."""
 
 from typing import Any
 

@@ -100,5 +100,5 @@ def take_along(xp: Any, x: Any, index: Any, dim: int) -> Any:
 def put_along(xp: Any, x: Any, index: Any, dim: int, shape: Sequence[int]) -> Any:
     if index.ndim != len(shape):
         x, index = xp.expand_dims(x, dim), xp.expand_dims(index, dim)
-    place = xp.arange(shape[dim]).reshape([-1 if d == dim else 1 for d in range(len(shape))])
-    return xp.where(place == index, x, xp.zeros((), x.dtype))
+    position = xp.arange(shape[dim]).reshape([-1 if d == dim else 1 for d in range(len(shape))])
+    return xp.where(position == index, x, xp.zeros((), x.dtype))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gt.worker.engine.random import place, uniform
+from gt.worker.engine.random import region, uniform
 
 
 def dropout(
@@ -15,7 +15,7 @@ def dropout(
     offset: Sequence[int] | None = None,
     global_shape: Sequence[int] | None = None,
 ) -> Any:
-    keep = xp.asarray(uniform(x.shape, "float32", seed, place(offset, global_shape)) >= p)
+    keep = xp.asarray(uniform(x.shape, "float32", seed, region(offset, global_shape)) >= p)
     return x * keep * (1 / (1 - p) if p < 1 else 0.0)
 
 

@@ -50,7 +50,7 @@ REFUSED = frozenset(
 
 
 def is_aten(op: str) -> bool:
-    """Whether an op is one of these, and not a row of the op table."""
+    """Whether an op is an aten op, and not a row of the op table."""
     return op in OWN or op.startswith(PREFIX)
 
 
@@ -188,7 +188,7 @@ class _Inputs(NamedTuple):
 
 
 class _Seed(NamedTuple):
-    """Stands for a generator with this seed, a new one in each call."""
+    """A placeholder for a generator with this seed, which is made for each call."""
 
     seed: int
 
@@ -227,12 +227,12 @@ def _decoded(value: Any) -> Any:
 
 
 def _own(result: torch.Tensor) -> torch.Tensor:
-    """A result that has memory, which PyTorch's zero tensors do not."""
+    """A result with memory: PyTorch's zero tensors have none."""
     return result.clone() if result._is_zerotensor() else result
 
 
 def _flat(result: Any) -> Any:
-    """Several results as one tuple; a number as a tensor."""
+    """A flat tuple of several results; a tensor for a number."""
     if result is None or isinstance(result, torch.Tensor):
         return () if result is None else (result,)
     if not isinstance(result, tuple | list):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from gt.worker.engine import random
-from gt.worker.engine.random import place
+from gt.worker.engine.random import region
 
 Part = Sequence[int] | None
 
@@ -47,13 +47,13 @@ def eye(shape: Sequence[int], dtype: str, offset: Part = None, global_shape: Par
 def rand(
     shape: Sequence[int], dtype: str, seed: int, offset: Part = None, global_shape: Part = None
 ) -> torch.Tensor:
-    return _as_dtype(random.uniform(shape, dtype, seed, place(offset, global_shape)), dtype)
+    return _as_dtype(random.uniform(shape, dtype, seed, region(offset, global_shape)), dtype)
 
 
 def randn(
     shape: Sequence[int], dtype: str, seed: int, offset: Part = None, global_shape: Part = None
 ) -> torch.Tensor:
-    return _as_dtype(random.normal(shape, dtype, seed, place(offset, global_shape)), dtype)
+    return _as_dtype(random.normal(shape, dtype, seed, region(offset, global_shape)), dtype)
 
 
 def randint(
@@ -65,7 +65,7 @@ def randint(
     offset: Part = None,
     global_shape: Part = None,
 ) -> torch.Tensor:
-    return _as_dtype(random.integers(shape, low, high, seed, place(offset, global_shape)), dtype)
+    return _as_dtype(random.integers(shape, low, high, seed, region(offset, global_shape)), dtype)
 
 
 def randperm(
@@ -77,7 +77,7 @@ def randperm(
 def bernoulli(
     shape: Sequence[int], p: float, dtype: str, seed: int, offset: Part = None, global_shape: Part = None
 ) -> torch.Tensor:
-    return _as_dtype(random.chances(shape, p, seed, place(offset, global_shape)), dtype)
+    return _as_dtype(random.bernoulli(shape, p, seed, region(offset, global_shape)), dtype)
 
 
 def _cut(whole: torch.Tensor, shape: Sequence[int], offset: Part) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Choosing ops that PyTorch spells differently."""
+"""Ops that select elements by a condition, for PyTorch."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Numbers that are tensors: in a compiled graph, those that differ from call to call.
+"""Numbers that are tensors in a compiled graph, because they differ from call to call.
 
-Most ops take a number of Python's as it is, compute in float32, and round the result to half precision. A
-tensor would be rounded first: 0.999 is 1 in bfloat16, and 1e-8 is 0 in float16.
+On half precision, most ops compute with a Python number in float32 and round the result. A tensor would be
+rounded first: 0.999 is 1 in bfloat16, and 1e-8 is 0 in float16.
 """
 
 import functools
@@ -17,7 +17,7 @@ _HALF = tuple([getattr(torch, name) for name in HALF])
 
 
 def like(number: Any, x: Tensor) -> Any:
-    """A number that leaves the dtype of a result alone, as one of Python's does."""
+    """A number that does not change the dtype of a result, like a Python number."""
     return number.to(x.dtype) if isinstance(number, Tensor) else number
 
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from gt.worker.engine.random import place, uniform
+from gt.worker.engine.random import region, uniform
 from gt.worker.engine.torch.numbers import in_float32, like
 
 F = TypeVar("F", bound=Callable[..., Tensor])
@@ -29,7 +29,7 @@ def _keep(
     offset: Sequence[int] | None = None,
     global_shape: Sequence[int] | None = None,
 ) -> Tensor:
-    return torch.as_tensor(uniform(shape, "float32", seed, place(offset, global_shape)) >= p)
+    return torch.as_tensor(uniform(shape, "float32", seed, region(offset, global_shape)) >= p)
 
 
 def _dropped(x: Tensor, p: float, drawn: Tensor) -> Tensor:

@@ -1,5 +1,4 @@
-"""What is done with the bytes of an exchange as they arrive: copied into the result, or reduced with
-others."""
+"""Uses of an exchange's bytes as they arrive: to copy them into the result, or to reduce them with others."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +11,8 @@ from gt.ops.dtypes import HALF
 REDUCE: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 BLOCK_ELEMENTS = 1 << 16
-"""How many elements of three or more terms are added up at a time: so many stay in the processor's cache."""
+"""The number of elements of three or more terms that are added at a time: they fit into the processor's
+cache."""
 
 UseData = Callable[[memoryview], None]
 """Called with the bytes of one sender, in order, as they arrive."""
@@ -40,7 +40,7 @@ def copy_into(part: np.ndarray) -> UseData:
 
 
 class Total:
-    """Reduces terms to their sum, maximum or minimum, as far as elements of all terms have arrived.
+    """Reduces terms to their sum, maximum or minimum, for the elements of which all terms have arrived.
 
     Terms are reduced in the order of the workers, whatever order they arrive in: results are reproducible.
     """

@@ -1,4 +1,4 @@
-"""The account of a client's tensors: where they are, which are lost, and how many bytes that is."""
+"""The placements of a client's tensors, which tensors are lost, and how many bytes each worker has."""
 
 import contextlib
 from collections import Counter, deque
@@ -21,8 +21,8 @@ MAX_LAYOUT_EVENTS = 10_000
 """How many layout events are kept until `layout_events` is called."""
 
 
-class TensorAccount:
-    """Where one client's tensors are."""
+class TensorPlacements:
+    """The placements of one client's tensors."""
 
     def __init__(self, workers: tuple[str, ...], loads: Counter[str], home: str) -> None:
         self.workers = workers
@@ -30,7 +30,7 @@ class TensorAccount:
         """By worker: bytes of all clients' tensors that are placed on it alone."""
         self.home = home
         self.tensor_sharded: dict[int, TensorHandle] = {}
-        """The placement of each tensor."""
+        """By tensor: its handle, which has its placement."""
         self.lost: dict[int, str] = {}
         """The tensors that are lost, and the causes."""
         self._layout_events: deque[tuple[int, TensorHandle] | RepeatedLayoutEvents] = deque(
@@ -90,7 +90,7 @@ class TensorAccount:
             self._layout_events, self._placement_log = earlier, None
 
     def forget(self) -> None:
-        """Drop all tensors, because the client has left."""
+        """Drop all tensors. Called when the client has left."""
         for handle in self.tensor_sharded.values():
             self._unload(handle)
         self.tensor_sharded.clear()
@@ -111,7 +111,7 @@ class TensorAccount:
         else:
             self.tensor_sharded[tensor] = TensorHandle.of_results(tensor, (worker,))
 
-    def _keep(self, tensor: int, spec: Spec, placement: Placement) -> TensorHandle:
+    def _track(self, tensor: int, spec: Spec, placement: Placement) -> TensorHandle:
         handle = self.tensor_sharded[tensor] = TensorHandle("", spec, placement, tensor)
         self._layout_events.append((tensor, handle))
         if isinstance(placement.layout, Sharded):
@@ -123,11 +123,11 @@ class TensorAccount:
         return handle
 
     def _unload(self, handle: TensorHandle) -> None:
-        if len(handle.home.workers) == 1 and handle.loads:
-            self.loads[handle.home.workers[0]] -= nbytes(handle.spec)
+        if len(handle.placement.workers) == 1 and handle.loads:
+            self.loads[handle.placement.workers[0]] -= nbytes(handle.spec)
         handle.loads = False
 
 
 def layout_of(handle: TensorHandle) -> tuple[tuple[int, ...], str, Placement]:
     """A tensor's shape, dtype and own placement."""
-    return tuple(handle.spec.shape), handle.spec.dtype, handle.home
+    return tuple(handle.spec.shape), handle.spec.dtype, handle.placement

@@ -1,8 +1,8 @@
-"""Peers that leave: none is dropped before the messages it has sent are read.
+"""Peers that leave: a peer is dropped only after all of its messages have been read.
 
 ZeroMQ reports the end of a connection on another socket than its messages, so the report may be read first. A
-client that disconnects stays until the server has acknowledged it; one whose connection has ended stays until
-its messages are read.
+client that disconnects is kept until the server has acknowledged that; a client whose connection has ended is
+kept until its messages are read.
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ _SLACK = 64
 """Messages of others that are read before a lost peer's queue counts as empty, besides two for each peer."""
 
 
-class Departures:
+class LeavingPeers:
     """The peers that are leaving, and whether some of their messages may be unread."""
 
     def __init__(self) -> None:
         self._lost: dict[bytes, str] = {}
         """Peers whose connection or process has ended, and why."""
         self._others: dict[bytes, int] = {}
-        """For each of these: how many messages of others were read since its last one."""
+        """For each lost peer: how many messages of others were read since its last one."""
         self._read: set[bytes] = set()
-        """Those of them whose messages are all read."""
+        """The lost peers whose messages are all read."""
         self._leaving: dict[bytes, None] = {}
         """Clients that are disconnecting."""
 
@@ -37,8 +37,8 @@ class Departures:
     def message_from(self, identity: bytes, peers: int) -> None:
         """Record a message from a peer; `peers` is the number of connections.
 
-        ZeroMQ reads connections in turn, so after that many messages of other peers a lost peer has none
-        left. So peers are dropped also by a server that always has messages to read.
+        ZeroMQ reads connections in turn. So when two messages for each connection, and a few more, have been
+        read from other peers, a lost peer has no unread messages, even if the server always has some to read.
         """
         for one in self._others:
             self._others[one] = 0 if one == identity else self._others[one] + 1

@@ -1,4 +1,4 @@
-"""Receive buffers: the bytes of an exchange arrive in pieces, and each is used as it arrives."""
+"""Receive buffers: the bytes of an exchange arrive in pieces, each of which is used when it arrives."""
 
 from collections.abc import Callable
 from typing import NamedTuple
