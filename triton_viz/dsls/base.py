@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -161,6 +161,9 @@ class DSL:
     no launch (a warm-up). None: by the signature of the kernel's Python function."""
     compile: Callable[[Call, str], Any] | None = None
     """Compile a call for a target, for clients that ask for it; raises a TritonVizError if it cannot."""
+    arithmetic: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """By the name of an op that computes (a `Compute`'s `name`): how many operations it is on each element,
+    which the profiler counts. An op that is not here is none, such as a comparison or a cast."""
     zeros: Callable[..., Any] | None = None
     """The result of a load that a client skips, from the arguments of the load: zeros of its shape and type.
     None: loads cannot be skipped."""

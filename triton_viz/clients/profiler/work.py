@@ -1,35 +1,17 @@
 """How much arithmetic an op is.
 
-Counted are: an addition, product, quotient, remainder, minimum, maximum or change of sign, one each; a fused
-multiply-add and a clamp, two; a function such as exp or sqrt, one, though a GPU takes longer for it. A
-product of tiles is 2 * M * N * K, a reduction one for each pair that it combines (or what its own function
-does), a scan likewise. Not counted: comparisons, selections, casts, and what only moves elements. Every
-element of a block counts, also where its mask is false: the GPU computes it all the same.
+Of an op on elements, its language says how many operations it is on each (`DSL.arithmetic`): an addition,
+product, quotient, remainder, minimum, maximum or change of sign is one; a fused multiply-add or a clamp, two;
+a function such as exp or sqrt, one, though a GPU takes longer for it. A product of tiles is 2 * M * N * K, a
+reduction one for each pair that it combines (or what its own function does), a scan likewise. Not counted:
+comparisons, selections, casts, and what only moves elements. Every element of a block counts, also where its
+mask is false: the GPU computes it all the same.
 """
 
 import math
 from typing import Any
 
 import numpy as np
-
-_ONE = ("fadd", "fsub", "fmul", "fdiv", "precise_divf", "approx_divf", "frem", "fneg")
-_EXTREMES = ("minimumf", "minnumf", "maximumf", "maxnumf")
-_FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf") + (
-    "extern_elementwise",
-)
-_OTHER_FUNCTIONS = ("power", "tan", "tanh", "arctan", "sigmoid", "softplus", "mish", "erf_dx") + (
-    *("silu", "silu_dx", "gelu", "gelu_dx", "gelu_apprx_tanh", "gelu_apprx_sigmoid", "gelu_apprx_sigmoid_dx"),
-)
-"""Those that Triton has no op for, but another backend has."""
-FLOATS = dict.fromkeys((*_ONE, *_EXTREMES, *_FUNCTIONS, *_OTHER_FUNCTIONS), 1) | {"fma": 2, "clampf": 2}
-"""The floating-point operations of each op on an element."""
-
-INTEGERS = dict.fromkeys(
-    ("add", "sub", "mul", "sdiv", "udiv", "idiv", "srem", "urem", "and", "or", "xor", "shl", "lshr", "ashr")
-    + ("umulhi", "minsi", "minui", "maxsi", "maxui", "iabs"),
-    1,
-)
-"""The integer operations of each op on an element."""
 
 _NARROW = {"fp8": ("fp8", "e4m3", "e5m2"), "fp4": ("fp4", "e2m1")}
 

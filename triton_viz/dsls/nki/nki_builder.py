@@ -95,11 +95,11 @@ def _op(self: Builder, function: str, *operands: Value) -> Value:
     return as_value(np.asarray(FUNCTIONS[function].compute(*(operand.data[0] for operand in operands))))
 
 
-COMPUTED = frozenset(
-    name for row in FUNCTIONS.values() for name in (row.client_name, row.integer_name) if name
-)
-"""The methods that compute element by element, one for each name that clients know; the function is their
-first argument."""
+COMPUTED = {
+    name: row.operations for row in FUNCTIONS.values() for name in (row.client_name, row.integer_name) if name
+}
+"""The methods that compute element by element, one for each name that clients know, and how many operations
+each is on an element. The function is their first argument."""
 
 for _name in COMPUTED:
     setattr(Builder, _name, _op)
