@@ -161,6 +161,8 @@ class DSL:
     no launch (a warm-up). None: by the signature of the kernel's Python function."""
     compile: Callable[[Call, str], Any] | None = None
     """Compile a call for a target, for clients that ask for it; raises a TritonVizError if it cannot."""
+    check_target: Callable[[str], None] | None = None
+    """Raise an UnsupportedError if `compile` has no target of this name. None: any name may be one."""
     arithmetic: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """By the name of an op that computes (a `Compute`'s `name`): how many operations it is on each element,
     which the profiler counts. An op that is not here is none, such as a comparison or a cast."""

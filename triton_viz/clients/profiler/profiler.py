@@ -32,7 +32,7 @@ from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Program, Record
 from triton_viz.core.patch import running_backend
 from triton_viz.core.records.columns import Programs
 from triton_viz.core.records.tensor_info import TensorInfo
-from triton_viz.dsls import find_dsl
+from triton_viz.dsls import check_target, find_dsl
 from triton_viz.dsls.base import Accessed
 
 _MOST_STAGED = 1 << 25
@@ -67,9 +67,7 @@ class Profiler(Client):
         if sample is not None:
             sampling.sample_size(sample, 1)  # raises here if it is invalid, not at the first launch
         if target is not None:
-            from triton_viz.dsls.triton.compiler.compile import parse_target  # here: it loads Triton
-
-            parse_target(target)
+            check_target(target)
         self.device = find_device(device)
         self.target = target
         self._sample, self._seed, self._show = sample, seed, show

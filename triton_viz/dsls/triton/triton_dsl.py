@@ -84,6 +84,12 @@ def _compile(call: Call, target: str) -> Any:
     return compile_launch(call.kernel, call, target)
 
 
+def _check_target(target: str) -> None:
+    from triton_viz.dsls.triton.compiler.compile import parse_target
+
+    parse_target(target)
+
+
 TRITON = DSL(
     name="triton",
     namespace=LaneBuilder,
@@ -98,6 +104,7 @@ TRITON = DSL(
     analyze=_analyze,
     bind=wrappers.bind_launch,
     compile=_compile,
+    check_target=_check_target,
     zeros=_zeros,
     environment=gpu_standins.standing_in,
     is_running=lane_machine.is_running,
