@@ -1,6 +1,7 @@
 """A language that a program registers as in docs/adding-a-dsl.md: `trace` and clients work with it."""
 
 import contextlib
+import dataclasses
 import math
 import threading
 from typing import Any
@@ -207,6 +208,25 @@ def test_a_traced_kernel_that_another_one_calls_is_a_plain_function():
 def test_a_client_that_skips_loads_is_refused_where_the_language_has_no_zeros():
     with pytest.raises(UnsupportedError, match="loads cannot be skipped: backend 'columns' does not say"):
         triton_viz.trace(Profiler(skip_loads=True), backend="columns")(maxima)[(3,)](*arguments(), 9)
+
+
+def _only_chips(target: str) -> None:
+    if not target.startswith("chip:"):
+        raise UnsupportedError(f"a target is chip:N, not {target!r}")
+
+
+def test_clients_are_given_its_compiled_kernels_and_refuse_what_is_no_target(monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[str, str]] = []
+
+    def compile(call: Call, target: str) -> None:
+        asked.append((call.fn.__name__, target))
+
+    dsl = dataclasses.replace(COLUMNS, compile=compile, check_target=_only_chips)
+    monkeypatch.setitem(OPERATION_REGISTRY, "columns", dsl)
+    triton_viz.trace(Profiler(target="chip:7"), backend="columns")(maxima)[(3,)](*arguments(), 9)
+    assert asked == [("maxima", "chip:7")]
+    with pytest.raises(UnsupportedError, match="no target is called 'tpu:5': cuda:90"):
+        Profiler(target="tpu:5")
 
 
 @pytest.fixture

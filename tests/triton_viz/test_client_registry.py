@@ -1,5 +1,7 @@
 """The registry of clients: a client is a package that registers itself."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +124,41 @@ def test_an_unknown_command_lists_the_commands(arguments: list[str], said: str):
     )
     assert done.returncode == 2
     assert said in done.stderr
+
+
+IN_THE_TREE = """
+import torch, triton_viz
+from tests.triton_viz.helpers import kernels
+x, out = torch.ones(8), torch.zeros(8)
+triton_viz.trace(client="toy")(kernels.add)[(2,)](x, x, out, 7, BLOCK=4)
+triton_viz.trace(triton_viz.clients.Toy)(kernels.add)[(2,)](x, x, out, 7, BLOCK=4)
+print([record.elements for launch in triton_viz.launches for record in launch.records])
+print(triton_viz.clients.Toy.__module__)
+"""
+
+
+def test_a_client_is_added_to_triton_viz_by_its_folder(tmp_path: Path):
+    """No list names it: only type checkers need one more line, in `clients/__init__.py`."""
+    without = shutil.ignore_patterns("__pycache__", "static")
+    shutil.copytree(ROOT / "triton_viz", tmp_path / "triton_viz", ignore=without)
+    folder = tmp_path / "triton_viz/clients/toy"
+    shutil.copytree(ROOT / "tests/triton_viz/helpers/toy_client", folder, ignore=without)
+    for file in folder.glob("*.py"):
+        file.write_text(
+            file.read_text().replace("tests.triton_viz.helpers.toy_client", "triton_viz.clients.toy")
+        )
+    start = folder / "__init__.py"
+    start.write_text(
+        start.read_text()
+        .replace("import triton_viz\n", "from triton_viz.core.client_registry import register_client\n")
+        .replace("triton_viz.register_client", "register_client")
+    )
+    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = run_python("-c", IN_THE_TREE, cwd=tmp_path, environment=paths)
+    assert done.stdout == "[4, 3, 4, 3]\ntriton_viz.clients.toy.client\n"
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = run_python("-m", "triton_viz", "toy", "script.py", cwd=tmp_path, environment=paths)
+    assert done.stdout == "toy: 7 elements stored\n"
 
 
 def test_two_clients_of_one_name_are_an_error_and_one_twice_is_none():

@@ -76,7 +76,7 @@ def use(launch: Launch) -> None:
     for program in list(launch.programs())[:: max(1, int(np.prod(launch.grid)) // 3)]:
         launch.at(program)
         get_visualization_data(launch, program)
-    analyze_records(launch, launch.records)
+    analyze_records(launch)
     for metric in METRICS:
         measure(launch, metric)
 

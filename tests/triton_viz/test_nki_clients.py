@@ -70,6 +70,20 @@ def test_the_profiler_counts_a_scan(kernel: Any, expected: np.ndarray, flops: in
     assert (report.loaded, report.stored) == (X.nbytes, X.nbytes)
 
 
+def negated_and_inverted(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, nl.invert(nl.negative(nl.load(x))))
+    return out
+
+
+def test_the_profiler_counts_every_arithmetic_op_of_the_language():
+    profiler, x = Profiler(), np.arange(128, dtype=np.int32).reshape(8, 16)
+    found = triton_viz.trace(profiler, backend="nki")(negated_and_inverted)(x)
+    np.testing.assert_array_equal(found, ~-x)
+    (report,) = profiler.report().launches
+    assert (report.flops, report.integer_ops) == (0, 2 * 128)
+
+
 def test_the_profiler_can_skip_loads():
     """Loads return zeros of the tensor's dtype, and the traffic is that of a real launch."""
     full, skipping = Profiler(), Profiler(skip_loads=True)

@@ -217,5 +217,5 @@ def test_the_page_gets_payloads():
     assert [payload.type for payload in accesses] == ["Load", "Load", "Store"]
     assert [payload.outside for payload in accesses] == [0, 0, 0]
     assert accesses[0].touched == 72 * 40
-    traffic = {(row.type, row.tensor): row.bytes for row in analyze_records(last(), last().records)}
+    traffic = {(row.type, row.tensor): row.bytes for row in analyze_records(last())}
     assert traffic["Load", "a"] == 200 * 40 * 4

@@ -6,6 +6,7 @@ import torch
 import triton_viz
 from tests.triton_viz.helpers.profiled_kernels import (
     add,
+    bits_set,
     column_sums,
     gather,
     histogram,
@@ -77,6 +78,13 @@ def test_a_masked_softmax_computes_all_of_its_block():
     # minus, exp and divided by: one each. max and sum: 1023 each.
     assert report.flops == 8 * (3 * 1024 + 2 * 1023)
     assert {w.precision for w in report.work} == {"fp32"}
+
+
+def test_a_library_function_of_integers_is_no_floating_point_operation():
+    x, out = torch.arange(32, dtype=torch.int32), torch.zeros(32, dtype=torch.int32)
+    report = profiled(bits_set, (1,), x, out, BLOCK=32)
+    assert out.tolist() == [n.bit_count() for n in range(32)]
+    assert (report.flops, report.integer_ops, report.work) == (0, 32, ())
 
 
 def test_lanes_that_do_not_come_to_a_line_do_not_count_there():

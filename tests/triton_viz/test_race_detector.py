@@ -72,7 +72,11 @@ def test_a_look_alike_has_no_race(entry: Entry):
     assert races_of(entry) == []
 
 
-@by_name([case for n, case in enumerate(corpus.CASES) if n % 9 == 0 and case.runs] + corpus.atomics.CASES)
+@by_name(
+    [case for n, case in enumerate(corpus.CASES) if n % 9 == 0 and case.runs]
+    + corpus.atomics.CASES
+    + corpus.cooperation.CASES
+)
 @OLD_NAMES_ARE_FINE
 def test_a_kernel_that_is_right_has_no_race(entry: Case):
     """A sample of the corpus, and all of its locks and atomics. Some store one value from many programs."""

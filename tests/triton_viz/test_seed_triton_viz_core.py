@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import triton.language as tl
-from triton.runtime.interpreter import GridExecutor, InterpretedFunction
+from triton.runtime.interpreter import GridExecutor, InterpretedFunction, InterpreterBuilder
 from triton.runtime.jit import JITFunction
 
 import triton_viz
@@ -176,11 +176,17 @@ def test_patch_calls_replaces_for_the_duration():
 
 
 def test_patch_op_wraps_with_patch_op():
-    """Specified: "`patch_op()` wraps each op with `PatchOp`, invoking adapter -> callbacks -> original"."""
+    """Specified: "`patch_op()` wraps each op with `PatchOp`, invoking adapter -> callbacks -> original".
+
+    "`GridExecutor` + `interpreter_builder` are patched to intercept operations": that of our own builder, in
+    place of the interpreter's, whose ops stay as they are.
+    """
+    interpreters = dict(vars(InterpreterBuilder))
     client = Everything()
     with patch.patch_op("triton", ClientManager([client])):
         assert isinstance(LaneBuilder.create_masked_store, patch.PatchOp)
         assert not isinstance(LaneBuilder.create_masked_load, patch.PatchOp), "no client asked for it"
+        assert dict(vars(InterpreterBuilder)) == interpreters
     assert not isinstance(LaneBuilder.create_masked_store, patch.PatchOp)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -141,6 +142,7 @@ def test_the_metrics_table(api: FlaskClient):
         ("Load", "y", 2, 7, 1, 28),
         ("Store", "out", 2, 7, 1, 28),
     ]
+    assert [msgspec.to_builtins(row) for row in analysis.analyze_records()] == rows
 
 
 def test_histogram_and_tensor_endpoints(api: FlaskClient):

@@ -138,7 +138,7 @@ def test_analysis_adds_up_the_traffic_of_all_programs(api: FlaskClient):
         {"type": kind, "tensor": name, "ops": 4, "elements": 100, "masked": 28, "bytes": 400}
         for kind, name in (("Load", "x"), ("Load", "y"), ("Store", "out"))
     ]
-    assert [msgspec.to_builtins(row) for row in analyze_records(launch, launch.records)] == rows
+    assert [msgspec.to_builtins(row) for row in analyze_records(launch)] == rows
     assert api.get("/api/traffic").get_json() == {"analysis": rows}
 
 

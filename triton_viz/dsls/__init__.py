@@ -48,4 +48,19 @@ def find_dsl(backend: str) -> DSL:
     return found
 
 
-__all__ = ["DSL", "OPERATION_REGISTRY", "default_backend", "find_dsl", "find_trace_class"]
+def check_target(target: str) -> None:
+    """Raise an UnsupportedError if no language compiles for a target of this name."""
+    refused: UnsupportedError | None = None
+    for dsl in OPERATION_REGISTRY.values():
+        if dsl.compile is None:
+            continue
+        if dsl.check_target is None:
+            return None
+        try:
+            return dsl.check_target(target)
+        except UnsupportedError as error:
+            refused = refused or error
+    raise refused or UnsupportedError(f"no language compiles kernels: there is no target {target!r}")
+
+
+__all__ = ["DSL", "OPERATION_REGISTRY", "check_target", "default_backend", "find_dsl", "find_trace_class"]

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -161,6 +161,11 @@ class DSL:
     is not a launch (a warm-up). None: bind by the signature of the kernel's Python function."""
     compile: Callable[[Call, str], Any] | None = None
     """Compile a call for a target, for clients that ask for it; raises a TritonVizError if it cannot."""
+    check_target: Callable[[str], None] | None = None
+    """Raise an UnsupportedError if `compile` has no target of this name. None: any name may be one."""
+    arithmetic: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """By the name of an op that computes (a `Compute`'s `name`): how many operations it is on each element,
+    which the profiler counts. An op that is not here is none, such as a comparison or a cast."""
     zeros: Callable[..., Any] | None = None
     """Takes the arguments of a load that a client skips, and returns zeros of the result's shape and dtype.
     None: loads cannot be skipped."""

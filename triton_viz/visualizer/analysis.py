@@ -11,6 +11,7 @@ from triton_viz.core.data import Access, Issue, Launch, Op, Record
 from triton_viz.core.records.chip import ChipProfile
 from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.errors import UnsupportedError
+from triton_viz.visualizer.draw import newest_launch
 from triton_viz.visualizer.payloads import (
     ChipReport,
     DeviceRoof,
@@ -24,11 +25,13 @@ from triton_viz.visualizer.payloads import (
 from triton_viz.visualizer.raw_tensor_data import uuid_of
 
 
-def analyze_records(launch: Launch, records: Iterable[Record]) -> list[Traffic]:
-    """The traffic of each tensor, separately for loads, stores and atomics, in order of first use."""
+def analyze_records(launch: Launch | None = None) -> list[Traffic]:
+    """The traffic of each tensor of a launch, by default the newest, separately for loads, stores and atomics,
+    in order of first use."""
+    launch = newest_launch() if launch is None else launch
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[tuple[str, str], Traffic] = {}
-    for record in records:
+    for record in launch.records:
         if not isinstance(record, Access):
             continue
         kind = type(record).__name__

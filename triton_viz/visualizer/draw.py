@@ -32,10 +32,11 @@ def collect_launch(launch: Launch | None = None, program: Program = (0, 0, 0)) -
     The page shows exactly these ops. Left out are records that are not an `Op`, and instructions whose
     accesses and computations are recorded.
     """
-    return _shown(_executed(_newest() if launch is None else launch, program))
+    return _shown(_executed(newest_launch() if launch is None else launch, program))
 
 
-def _newest() -> Launch:
+def newest_launch() -> Launch:
+    """The launch that is drawn if none is given; an UnsupportedError if there is none."""
     if not launches:
         raise UnsupportedError("no kernel was traced yet: there is no launch to draw")
     return launches[-1]
@@ -119,7 +120,7 @@ def get_visualization_data(
     paths: Paths | None = None,
 ) -> VisualizationData:
     """The ops of one program, or `count` of them from `first` on; of the newest launch if none is given."""
-    launch = _newest() if launch is None else launch
+    launch = newest_launch() if launch is None else launch
     paths = Paths() if paths is None else paths
     tensors = {tensor.name: tensor for tensor in launch.tensors}
     executed = _executed(launch, program)

@@ -185,7 +185,7 @@ def _sbuf() -> payloads.SbufTimeline:
 
 def _traffic() -> payloads.TrafficTable:
     launch = requested.launch()
-    rows = _cache.get(("traffic", launch.id), lambda: analysis.analyze_records(launch, launch.records))
+    rows = _cache.get(("traffic", launch.id), lambda: analysis.analyze_records(launch))
     return payloads.TrafficTable(analysis=rows)
 
 

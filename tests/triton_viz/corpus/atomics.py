@@ -1,4 +1,4 @@
-"""Atomics: collisions within a program and across programs, and programs that wait for each other.
+"""Atomics: collisions within a program and across programs.
 
 Programs take their turns in the order of their ids, in every mode: what an atomic returns is compared too.
 """
@@ -101,77 +101,6 @@ def one_winner(lock, out):
 
 
 @triton.jit
-def locked_update(lock, value, x, BLOCK: tl.constexpr):
-    """A spin lock around a read, a change and a write."""
-    pid = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    mine = tl.load(x + pid * BLOCK + at)
-    while tl.atomic_cas(lock, 0, 1) == 1:
-        pass
-    tl.store(value + at, tl.load(value + at) * 2 + mine)
-    tl.debug_barrier()
-    tl.atomic_xchg(lock, 0)
-
-
-@triton.jit
-def last_one_sums(x, partials, counter, out, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
-    """The program that draws the last ticket adds up what the others left."""
-    pid = tl.program_id(0)
-    tl.store(partials + pid, tl.sum(tl.load(x + pid * BLOCK + tl.arange(0, BLOCK)), 0))
-    tl.debug_barrier()
-    if tl.atomic_add(counter, 1, sem="acq_rel") == PROGRAMS - 1:
-        tl.store(out, tl.sum(tl.load(partials + tl.arange(0, PROGRAMS)), 0))
-
-
-@triton.jit
-def chained_sum(x, flags, totals, BLOCK: tl.constexpr):
-    """A running sum over programs: each waits for the one before."""
-    pid = tl.program_id(0)
-    mine = tl.sum(tl.load(x + pid * BLOCK + tl.arange(0, BLOCK)), 0)
-    if pid > 0:
-        while tl.atomic_add(flags + pid - 1, 0) == 0:
-            pass
-        mine += tl.load(totals + pid - 1)
-    tl.store(totals + pid, mine)
-    tl.debug_barrier()
-    tl.atomic_xchg(flags + pid, 1)
-
-
-@triton.jit
-def chained_by_volatile(flags, totals):
-    pid = tl.program_id(0)
-    mine = pid + 1
-    if pid > 0:
-        while tl.load(flags + pid - 1, volatile=True) == 0:
-            pass
-        mine = mine * 2 + tl.load(totals + pid - 1)
-    tl.store(totals + pid, mine)
-    tl.debug_barrier()
-    tl.store(flags + pid, 1)
-
-
-@triton.jit
-def chained_by_poll(flags, totals):
-    pid = tl.program_id(0)
-    mine = pid + 1
-    if pid > 0:
-        tl.atomic_poll(flags + pid - 1, 1)
-        mine = mine * 2 + tl.atomic_load(totals + pid - 1)
-    tl.atomic_store(totals + pid, mine)
-    tl.atomic_store(flags + pid, 1)
-
-
-@triton.jit
-def work_queue(head, jobs, out, n):
-    """Programs take jobs until there are none: who took which is not compared, that all are done is."""
-    job = tl.atomic_add(head, 1)
-    while job < n:
-        v = tl.load(jobs + job)
-        tl.store(out + job, v * v)
-        job = tl.atomic_add(head, 1)
-
-
-@triton.jit
 def every_slot(counter, slots, BLOCK: tl.constexpr):
     """A block of increments of one address: 0, 1, 2 and so on come back, each once."""
     here = counter + tl.zeros([BLOCK], tl.int32)
@@ -248,30 +177,6 @@ def swapped(a: Arguments) -> dict[str, torch.Tensor]:
         out.append(cells)
         cells = torch.where(cells == wanted, 100 + pid, cells).int()
     return {"cells": cells, "out": torch.stack(out)}
-
-
-def doubled_in_turn(a: Arguments) -> dict[str, torch.Tensor]:
-    value = a["value"].clone()
-    for mine in a["x"]:
-        value = value * 2 + mine
-    return {"value": value}
-
-
-def chain(n: int) -> list[int]:
-    totals = [1]
-    for pid in range(1, n):
-        totals.append((pid + 1) * 2 + totals[-1])
-    return totals
-
-
-def chain_case(name: str, kernel: object) -> Case:
-    return Case(
-        name,
-        kernel,
-        lambda g: {"flags": torch.zeros(6, dtype=I32), "totals": torch.zeros(6, dtype=I32)},
-        (6,),
-        lambda a: {"flags": torch.ones(6, dtype=I32), "totals": torch.tensor(chain(6), dtype=I32)},
-    )
 
 
 def scattered(a: Arguments) -> dict[str, torch.Tensor]:
@@ -380,62 +285,6 @@ CASES = [
         lambda g: {"lock": torch.zeros(1, dtype=I32), "out": torch.zeros(1, dtype=I32)},
         (7,),
         lambda a: {"lock": torch.tensor([1], dtype=I32), "out": torch.tensor([10], dtype=I32)},
-    ),
-    Case(
-        "spin_lock",
-        locked_update,
-        lambda g: {
-            "lock": torch.zeros(1, dtype=I32),
-            "value": integers(g, 0, 9, 4),
-            "x": integers(g, 0, 9, 6, 4),
-            "BLOCK": 4,
-        },
-        (6,),
-        doubled_in_turn,
-    ),
-    Case(
-        "last_program_sums",
-        last_one_sums,
-        lambda g: {
-            "x": integers(g, 0, 99, 8, 16),
-            "partials": torch.zeros(8, dtype=I32),
-            "counter": torch.zeros(1, dtype=I32),
-            "out": torch.zeros(1, dtype=I32),
-            "BLOCK": 16,
-            "PROGRAMS": 8,
-        },
-        (8,),
-        lambda a: {
-            "partials": a["x"].sum(1).int(),
-            "counter": torch.tensor([8], dtype=I32),
-            "out": a["x"].sum().int().reshape(1),
-        },
-    ),
-    Case(
-        "running_sum_over_programs",
-        chained_sum,
-        lambda g: {
-            "x": integers(g, 0, 99, 6, 8),
-            "flags": torch.zeros(6, dtype=I32),
-            "totals": torch.zeros(6, dtype=I32),
-            "BLOCK": 8,
-        },
-        (6,),
-        lambda a: {"flags": torch.ones(6, dtype=I32), "totals": a["x"].sum(1).cumsum(0).int()},
-    ),
-    chain_case("waiting_on_a_volatile_load", chained_by_volatile),
-    *([chain_case("waiting_on_a_poll", chained_by_poll)] if hasattr(tl, "atomic_poll") else []),
-    Case(
-        "work_queue",
-        work_queue,
-        lambda g: {
-            "head": torch.zeros(1, dtype=I32),
-            "jobs": integers(g, 0, 99, 13),
-            "out": torch.zeros(13, dtype=I32),
-            "n": 13,
-        },
-        (4,),
-        lambda a: {"head": torch.tensor([17], dtype=I32), "out": a["jobs"] ** 2},
     ),
     Case(
         "atomic_block_on_one_address",

@@ -229,6 +229,13 @@ def of_members(a: Arguments) -> dict[str, torch.Tensor]:
     return {"out": x.reshape(4, 4, 2).sum(2).amax(1) + x.abs().amax(1) + x.argmax(1)}
 
 
+@triton.jit
+def wide_by_annotation(out, n: tl.int64, m, narrow: tl.uint8):
+    pid = tl.program_id(0)
+    tl.store(out + pid * 2, (pid + 1) * n * m)
+    tl.store(out + pid * 2 + 1, narrow + narrow)
+
+
 CASES = [
     *(
         Case(
@@ -362,5 +369,12 @@ CASES = [
             lambda a: {"out": a["x"]},
         )
         for loud in (True, False)
+    ),
+    Case(
+        "wide_by_annotation",
+        wide_by_annotation,
+        lambda g: {"out": torch.zeros(4, dtype=torch.int64), "n": 2**20, "m": 2**20, "narrow": 200},
+        (2,),
+        lambda a: {"out": torch.tensor([2**40, 144, 2**41, 144])},
     ),
 ]

@@ -72,6 +72,23 @@ def integers(
     return torch.randint(low, high, shape, generator=generator).to(dtype)
 
 
+def scalars(low: int, high: int, n: int = 12, outs: int = 1) -> Callable[[torch.Generator], Arguments]:
+    """Arguments of n programs that read an integer each, and write one or several."""
+    return lambda g: {
+        "x": integers(g, low, high, n),
+        "out": torch.zeros(*((n,) if outs == 1 else (n, outs)), dtype=torch.int32),
+    }
+
+
+def blocks(low: int, high: int, n: int = 7, width: int = 8) -> Callable[[torch.Generator], Arguments]:
+    """Arguments of n programs that read and write a block of integers each."""
+    return lambda g: {
+        "x": integers(g, low, high, n, width),
+        "out": torch.zeros(n, width, dtype=torch.int32),
+        "BLOCK": width,
+    }
+
+
 def per_program(function: Callable[..., int], *names: str) -> Callable[[Arguments], dict[str, torch.Tensor]]:
     """An oracle in plain Python: what each program, given its values, writes to `out`."""
 

@@ -1,4 +1,4 @@
-"""`for` and `while`: equal and unequal trip counts, nested, empty, decided by data."""
+"""`for`: equal and unequal trip counts, nested, empty, with hints to the compiler."""
 
 from collections.abc import Callable
 
@@ -6,33 +6,9 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.triton_viz.corpus.case import Arguments, Case, integers, normal, per_program
+from tests.triton_viz.corpus.case import Arguments, Case, integers, normal
 
 I32 = torch.int32
-
-
-@triton.jit
-def collatz(x, out):
-    """How many steps to 1: every program takes its own number of them."""
-    pid = tl.program_id(0)
-    v = tl.load(x + pid)
-    steps = 0
-    while v != 1:
-        if v % 2 == 0:
-            v = v // 2
-        else:
-            v = v * 3 + 1
-        steps += 1
-    tl.store(out + pid, steps)
-
-
-@triton.jit
-def greatest_divisor(x, y, out):
-    pid = tl.program_id(0)
-    a, b = tl.load(x + pid), tl.load(y + pid)
-    while b > 0:
-        a, b = b, a % b
-    tl.store(out + pid, a)
 
 
 @triton.jit
@@ -79,19 +55,6 @@ def triangle(out, n):
         for j in range(i, pid):
             total += i * 10 + j
         total += 1
-    tl.store(out + pid, total)
-
-
-@triton.jit
-def while_in_for(x, out, n):
-    pid = tl.program_id(0)
-    total = 0
-    for i in range(n):
-        v = tl.load(x + pid * n + i)
-        while v > 3:
-            v = v // 2
-            total += i
-        total += v
     tl.store(out + pid, total)
 
 
@@ -160,18 +123,6 @@ def moving_pointers(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def walk_list(heads, following, values, out):
-    """A linked list: the next address is what was loaded."""
-    pid = tl.program_id(0)
-    at = tl.load(heads + pid)
-    total = 0
-    while at >= 0:
-        total = total * 2 + tl.load(values + at)
-        at = tl.load(following + at)
-    tl.store(out + pid, total)
-
-
-@triton.jit
 def binary_search(table, x, out, n, BLOCK: tl.constexpr):
     """A fixed number of steps on blocks: no divergence, all by `where`."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -185,20 +136,6 @@ def binary_search(table, x, out, n, BLOCK: tl.constexpr):
         low = tl.where(active & below, middle + 1, low)
         high = tl.where(active & ~below, middle, high)
     tl.store(out + at, low)
-
-
-@triton.jit
-def newton(x, out, BLOCK: tl.constexpr):
-    """Until the whole block has converged: programs stop after different counts."""
-    pid = tl.program_id(0)
-    at = pid * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(x + at)
-    root = v
-    error = tl.max(tl.abs(root * root - v), 0)
-    while error > 1e-4 * tl.max(v, 0):
-        root = 0.5 * (root + v / root)
-        error = tl.max(tl.abs(root * root - v), 0)
-    tl.store(out + at, root)
 
 
 @triton.jit
@@ -238,38 +175,11 @@ def left_early_after_loop(x, out, n):
     tl.store(out + pid, total)
 
 
-def steps(pid: int, v: int) -> int:
-    count = 0
-    while v != 1:
-        v = v // 2 if v % 2 == 0 else v * 3 + 1
-        count += 1
-    return count
-
-
-def divisor(pid: int, a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return a
-
-
 def ranges(pid: int, count: int = 9) -> int:
     total = 0
     for n in range(pid, count, 3):
         total = total * 2 + n
     return total + sum(range(count, pid, -2)) + sum(range(pid)) * 100
-
-
-def halvings(a: Arguments) -> dict[str, torch.Tensor]:
-    out = []
-    for row in a["x"].tolist():
-        total = 0
-        for i, v in enumerate(row):
-            while v > 3:
-                v //= 2
-                total += i
-            total += v
-        out.append(total)
-    return {"out": torch.tensor(out, dtype=I32)}
 
 
 def written(a: Arguments) -> dict[str, torch.Tensor]:
@@ -297,18 +207,6 @@ def folded(a: Arguments) -> dict[str, torch.Tensor]:
     return {"out": total}
 
 
-def listed(a: Arguments) -> dict[str, torch.Tensor]:
-    following, values = a["following"].tolist(), a["values"].tolist()
-    out = []
-    for at in a["heads"].tolist():
-        total = 0
-        while at >= 0:
-            total = total * 2 + values[at]
-            at = following[at]
-        out.append(total)
-    return {"out": torch.tensor(out, dtype=I32)}
-
-
 def after_loop(a: Arguments) -> dict[str, torch.Tensor]:
     x = a["x"].tolist()
     sums = [sum(x[: pid % 3]) for pid in range(9)]
@@ -330,27 +228,7 @@ def by_pid(function: Callable[[int], int]) -> Callable[[Arguments], dict[str, to
     return lambda a: {"out": torch.tensor([function(pid) for pid in range(len(a["out"]))], dtype=I32)}
 
 
-LISTS = torch.tensor([3, -1, 5, 1, 2, 7, 4, -1], dtype=I32)  # 0-3-1, 6-4-2-5-7
-
 CASES = [
-    Case(
-        "while_collatz",
-        collatz,
-        lambda g: {"x": integers(g, 1, 60, 16), "out": torch.zeros(16, dtype=I32)},
-        (16,),
-        per_program(steps, "x"),
-    ),
-    Case(
-        "while_greatest_divisor",
-        greatest_divisor,
-        lambda g: {
-            "x": integers(g, 0, 99, 16),
-            "y": integers(g, 0, 99, 16),
-            "out": torch.zeros(16, dtype=I32),
-        },
-        (16,),
-        per_program(divisor, "x", "y"),
-    ),
     Case(
         "ragged_sums",
         sum_of_segment,
@@ -381,13 +259,6 @@ CASES = [
         lambda g: outs(7)(g) | {"n": 5},
         (7,),
         by_pid(lambda p: sum(i * 10 + j for i in range(5) for j in range(i, p)) + 5),
-    ),
-    Case(
-        "while_in_for",
-        while_in_for,
-        lambda g: {"x": integers(g, 0, 99, 7, 5), "out": torch.zeros(7, dtype=I32), "n": 5},
-        (7,),
-        halvings,
     ),
     Case(
         "branch_in_loop",
@@ -435,18 +306,6 @@ CASES = [
         folded,
     ),
     Case(
-        "linked_lists",
-        walk_list,
-        lambda g: {
-            "heads": torch.tensor([0, 6, -1, 7, 5, 1], dtype=I32),
-            "following": LISTS.clone(),
-            "values": integers(g, 0, 9, 8),
-            "out": torch.zeros(6, dtype=I32),
-        },
-        (6,),
-        listed,
-    ),
-    Case(
         "binary_search",
         binary_search,
         lambda g: {
@@ -458,19 +317,6 @@ CASES = [
         },
         (4,),
         lambda a: {"out": torch.searchsorted(a["table"], a["x"]).int()},
-    ),
-    Case(
-        "while_until_converged",
-        newton,
-        lambda g: {
-            "x": torch.rand(6, 8, generator=g) * torch.tensor([1, 10, 1e3, 1e4, 5, 1e5])[:, None] + 0.5,
-            "out": torch.zeros(6, 8),
-            "BLOCK": 8,
-        },
-        (6,),
-        lambda a: {"out": a["x"].sqrt()},
-        rtol=2e-2,
-        atol=2e-2,
     ),
     Case("tuple_assignment_in_a_loop", fibonacci, outs(12), (12,), by_pid(fib)),
     Case(

@@ -2,6 +2,7 @@
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 
 @triton.jit
@@ -129,3 +130,9 @@ def means(x, out, BLOCK: tl.constexpr):
     values = tl.load(x + tl.arange(0, BLOCK))
     mean, _ = tl.reduce((values, tl.full((BLOCK,), 1.0, tl.float32)), 0, _mean_combine)
     tl.store(out, mean)
+
+
+@triton.jit
+def bits_set(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, libdevice.popc(tl.load(x + at)))

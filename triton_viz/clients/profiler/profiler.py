@@ -29,11 +29,12 @@ from triton_viz.clients.skipping import skipped_load, skipped_store
 from triton_viz.clients.utils import here, kernel_call_path, kernel_instruction
 from triton_viz.core.client import Client, ForLoopCallbacks, OpCallbacks, tensors_in
 from triton_viz.core.data import Atomic, Compute, Dot, Load, Op, Program, Record, Reduce, Scan, Site, Store
+from triton_viz.core.patch import running_backend
 from triton_viz.core.records.columns import Programs
 from triton_viz.core.records.tensor_info import TensorInfo
+from triton_viz.dsls import check_target, find_dsl
 from triton_viz.dsls.base import Accessed
 
-_COUNTED = frozenset((*work.FLOATS, *work.INTEGERS))
 _MOST_STAGED = 1 << 25
 """The most bytes of staged accesses of a chunk, before they are committed."""
 
@@ -67,9 +68,7 @@ class Profiler(Client):
         if sample is not None:
             sampling.sample_size(sample, 1)  # raises here if it is invalid, not at the first launch
         if target is not None:
-            from triton_viz.dsls.triton.compiler.compile import parse_target  # here: it loads Triton
-
-            parse_target(target)
+            check_target(target)
         self.device = find_device(device)
         self.target = target
         self._sample, self._seed, self._show = sample, seed, show
@@ -217,7 +216,8 @@ class Profiler(Client):
         if op_type is Atomic:
             return OpCallbacks(after_callback=self._access("atomic"))
         if op_type is Compute:
-            return OpCallbacks(after_callback=self._compute, only=_COUNTED)
+            self._operations = find_dsl(running_backend()).arithmetic
+            return OpCallbacks(after_callback=self._compute, only=self._operations.keys())
         if op_type is Dot:
             return OpCallbacks(after_callback=self._dot)
         if op_type in (Reduce, Scan):
@@ -246,13 +246,12 @@ class Profiler(Client):
         return note
 
     def _compute(self, name: str, result: Any = None, **_: Any) -> None:
-        amount = work.FLOATS.get(name)
+        amount = self._operations[name] * math.prod(result.shape)
         chunk: Chunk = self._local.chunk
-        if amount is None:
-            chunk.integers.add(math.prod(result.shape), here().programs.active, chunk.lanes)
+        precision, floating = work.element_type(result.dtype)
+        if not floating:
+            chunk.integers.add(amount, here().programs.active, chunk.lanes)
             return
-        amount *= math.prod(result.shape)
-        precision = work.element_type(result.dtype)[0]
         if chunk.combining is not None:
             chunk.combining[precision] = chunk.combining.get(precision, 0) + amount
             return

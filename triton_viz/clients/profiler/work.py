@@ -1,7 +1,8 @@
 """The number of arithmetic operations of an op.
 
-An addition, product, quotient, remainder, minimum, maximum or negation counts as one operation, a fused
-multiply-add or a clamp as two, and a function such as exp or sqrt as one, although it takes a GPU longer. A
+An op on elements counts as the operations per element that its language states (`DSL.arithmetic`): an
+addition, product, quotient, remainder, minimum, maximum or negation as one, a fused multiply-add or a clamp as
+two, and a function such as exp or sqrt as one, although it takes a GPU longer. A
 product of tiles counts 2 * M * N * K operations. A reduction or scan counts one for each combined pair, or
 the operations of its combining function. Comparisons, selections, casts and data movement are not counted.
 Masked elements are counted, because a GPU computes them, too.
@@ -11,25 +12,6 @@ import math
 from typing import Any
 
 import numpy as np
-
-_ONE = ("fadd", "fsub", "fmul", "fdiv", "precise_divf", "approx_divf", "frem", "fneg")
-_EXTREMES = ("minimumf", "minnumf", "maximumf", "maxnumf")
-_FUNCTIONS = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf") + (
-    "extern_elementwise",
-)
-_OTHER_FUNCTIONS = ("power", "tan", "tanh", "arctan", "sigmoid", "softplus", "mish", "erf_dx") + (
-    *("silu", "silu_dx", "gelu", "gelu_dx", "gelu_apprx_tanh", "gelu_apprx_sigmoid", "gelu_apprx_sigmoid_dx"),
-)
-"""Operations that are an op in another backend, but not in Triton."""
-FLOATS = dict.fromkeys((*_ONE, *_EXTREMES, *_FUNCTIONS, *_OTHER_FUNCTIONS), 1) | {"fma": 2, "clampf": 2}
-"""The floating-point operations of each op on an element."""
-
-INTEGERS = dict.fromkeys(
-    ("add", "sub", "mul", "sdiv", "udiv", "idiv", "srem", "urem", "and", "or", "xor", "shl", "lshr", "ashr")
-    + ("umulhi", "minsi", "minui", "maxsi", "maxui", "iabs"),
-    1,
-)
-"""The integer operations of each op on an element."""
 
 _NARROW = {"fp8": ("fp8", "e4m3", "e5m2"), "fp4": ("fp4", "e2m1")}
 

@@ -27,6 +27,9 @@ class Function(NamedTuple):
     boolean: bool = False
     """Whether its result is boolean."""
     engine: str = "vector"
+    operations: int = 1
+    """How many operations it is on each element, as the profiler counts: what only compares, copies or rounds
+    is none."""
 
 
 _GELU = math.sqrt(2 / math.pi)
@@ -80,7 +83,7 @@ def _binary(name: str, compute: Callable[..., np.ndarray], client_name: str, int
 
 
 def _comparison(name: str) -> Function:
-    return Function(name, getattr(np, name), 2, name, name, boolean=True)
+    return Function(name, getattr(np, name), 2, name, name, boolean=True, operations=0)
 
 
 _ROWS = [
@@ -108,15 +111,15 @@ _ROWS = [
     _activation("mish", lambda x: x * np.tanh(_softplus(x))),
     Function("square", np.square, 1, "fmul", "mul", engine="scalar"),
     Function("reciprocal", np.reciprocal, 1, "fdiv"),
-    Function("abs", np.abs, 1, "abs", "iabs"),
+    Function("abs", np.abs, 1, "abs", "iabs", operations=0),
     Function("negative", np.negative, 1, "fneg", "neg"),
-    Function("sign", np.sign, 1, "sign", "sign"),
-    Function("floor", np.floor, 1, "floor"),
-    Function("ceil", np.ceil, 1, "ceil"),
-    Function("trunc", np.trunc, 1, "trunc"),
-    Function("copy", np.positive, 1, "copy", "copy"),
-    Function("bypass", np.positive, 1, "copy", "copy"),
-    Function("logical_not", np.logical_not, 1, "logical_not", "logical_not", boolean=True),
+    Function("sign", np.sign, 1, "sign", "sign", operations=0),
+    Function("floor", np.floor, 1, "floor", operations=0),
+    Function("ceil", np.ceil, 1, "ceil", operations=0),
+    Function("trunc", np.trunc, 1, "trunc", operations=0),
+    Function("copy", np.positive, 1, "copy", "copy", operations=0),
+    Function("bypass", np.positive, 1, "copy", "copy", operations=0),
+    Function("logical_not", np.logical_not, 1, "logical_not", "logical_not", boolean=True, operations=0),
     Function("invert", np.invert, 1, "", "invert"),
     _binary("add", np.add, "fadd", "add"),
     _binary("subtract", np.subtract, "fsub", "sub"),

@@ -95,10 +95,11 @@ def _op(self: Builder, function: str, *operands: Value) -> Value:
     return as_value(np.asarray(FUNCTIONS[function].compute(*(operand.data[0] for operand in operands))))
 
 
-COMPUTED = frozenset(
-    name for row in FUNCTIONS.values() for name in (row.client_name, row.integer_name) if name
-)
-"""The names of the elementwise methods. Their first argument is the function."""
+COMPUTED = {
+    name: row.operations for row in FUNCTIONS.values() for name in (row.client_name, row.integer_name) if name
+}
+"""The names of the elementwise methods, whose first argument is the function, and how many operations each is
+on an element."""
 
 for _name in COMPUTED:
     setattr(Builder, _name, _op)

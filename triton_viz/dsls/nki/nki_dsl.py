@@ -155,6 +155,7 @@ NKI = DSL(
     name="nki",
     namespace=Builder,
     operations=_OPERATIONS,
+    arithmetic={name: count for name, count in COMPUTED.items() if count},
     patch_calls=contextlib.nullcontext,
     patch_loops=nki_machine.running.patch_loops,
     here=_here,

@@ -20,6 +20,7 @@ from triton_viz.dsls.triton import calls, gpu_standins, grid_launch, lane_machin
 from triton_viz.dsls.triton.control_flow import lane_loops
 from triton_viz.dsls.triton.ops.adapters import compute
 from triton_viz.dsls.triton.ops.lane_builder import LaneBuilder
+from triton_viz.dsls.triton.ops.op_traits import operations_of
 from triton_viz.dsls.triton.ops.types import compute_dtype
 from triton_viz.executor.value import Value
 
@@ -37,6 +38,16 @@ def _operations() -> dict[str, tuple[type[Op], Adapter]]:
             if (record := getattr(op, "record", (Compute, compute(short)))) is not None:
                 operations[name] = record
     return operations
+
+
+def _arithmetic() -> dict[str, int]:
+    """How many operations each op that computes is on each element."""
+    computing = [name for name, (op_type, _) in _OPERATIONS.items() if op_type is Compute]
+    counts = {name.removeprefix("create_"): operations_of(LaneBuilder, name) for name in computing}
+    return {name: count for name, count in counts.items() if count}
+
+
+_OPERATIONS = _operations()
 
 
 @contextlib.contextmanager
@@ -73,10 +84,17 @@ def _compile(call: Call, target: str) -> Any:
     return compile_launch(call.kernel, call, target)
 
 
+def _check_target(target: str) -> None:
+    from triton_viz.dsls.triton.compiler.compile import parse_target
+
+    parse_target(target)
+
+
 TRITON = DSL(
     name="triton",
     namespace=LaneBuilder,
-    operations=_operations(),
+    operations=_OPERATIONS,
+    arithmetic=_arithmetic(),
     patch_calls=_patch_calls,
     patch_loops=lane_machine.running.patch_loops,
     here=_here,
@@ -86,6 +104,7 @@ TRITON = DSL(
     analyze=_analyze,
     bind=wrappers.bind_launch,
     compile=_compile,
+    check_target=_check_target,
     zeros=_zeros,
     environment=gpu_standins.standing_in,
     is_running=lane_machine.is_running,

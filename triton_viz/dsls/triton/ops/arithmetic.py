@@ -8,7 +8,7 @@ import triton.language as tl
 
 from triton_viz.dsls.triton import compat
 from triton_viz.dsls.triton.ops.casts import fits, rounded
-from triton_viz.dsls.triton.ops.op_traits import origin_rule
+from triton_viz.dsls.triton.ops.op_traits import operations, origin_rule
 from triton_viz.dsls.triton.ops.types import COMPUTE_DTYPES, NARROW, compute_dtype
 from triton_viz.executor.affine import Affine
 from triton_viz.executor.value import Value
@@ -19,6 +19,7 @@ class ArithmeticOps:
     """The builder's arithmetic. Ops that are one NumPy function are in the tables at the end of this file."""
 
     ORIGIN_RULE = "elementwise"
+    OPERATIONS = 1
 
     def create_add(self, a: Value, b: Value) -> Value:
         """The sum of integers."""
@@ -110,6 +111,7 @@ class ArithmeticOps:
         """The negative of a float."""
         return Value(-a.data, a.dtype)
 
+    @operations(2)
     def create_fma(self, x: Value, y: Value, z: Value) -> Value:
         """x * y + z, rounded once."""
         dtype, np_dtype = z.dtype.scalar, z.data.dtype
@@ -122,12 +124,14 @@ class ArithmeticOps:
         a, b, c = (array.astype(np.float64) for array in arrays)  # float16, of which this is exact
         return Value((a * b + c).astype(np_dtype), dtype)
 
+    @operations(2)
     def create_clampf(self, x: Value, low: Value, high: Value, propagate_nan: Any) -> Value:
         """A float clamped between two limits."""
         if "NONE" in str(propagate_nan):
             return Value(np.fmin(np.fmax(x.data, low.data), high.data), x.dtype)
         return Value(np.minimum(np.maximum(x.data, low.data), high.data), x.dtype)
 
+    @operations(0)
     def create_fabs(self, a: Value) -> Value:
         """The absolute value of a float."""
         return Value(np.abs(a.data), a.dtype)
@@ -189,6 +193,7 @@ def _elementwise(function: Callable[..., np.ndarray]) -> Callable[..., Value]:
 def _compared(function: np.ufunc, order: str) -> Callable[..., Value]:
     """A comparison. For affine operands, the result may be a box."""
 
+    @operations(0)
     @origin_rule("none")
     def op(self: ArithmeticOps, a: Value, b: Value) -> Value:
         if a.shape and order and (x := a.affine) is not None and (y := b.affine) is not None:
@@ -235,10 +240,9 @@ _ELEMENTWISE: dict[str, Callable[..., np.ndarray]] = {
     "cos": np.cos,
     "sqrt": np.sqrt,
     "precise_sqrt": np.sqrt,
-    "floor": np.floor,
-    "ceil": np.ceil,
     "erf": libdevice.erf,
 }
+_ROUNDING: dict[str, Callable[..., np.ndarray]] = {"floor": np.floor, "ceil": np.ceil}
 _COMPARED = {"LT": (np.less, "<"), "LE": (np.less_equal, "<="), "GT": (np.greater, ">")} | {
     "GE": (np.greater_equal, ">="),
     "EQ": (np.equal, ""),
@@ -246,6 +250,8 @@ _COMPARED = {"LT": (np.less, "<"), "LE": (np.less_equal, "<="), "GT": (np.greate
 }
 for _name, _function in _ELEMENTWISE.items():
     setattr(ArithmeticOps, f"create_{_name}", _elementwise(_function))
+for _name, _function in _ROUNDING.items():
+    setattr(ArithmeticOps, f"create_{_name}", operations(0)(_elementwise(_function)))
 for _name, (_ufunc, _order) in _COMPARED.items():
     for _prefix in ("icmpS", "icmpU", "icmp", "fcmpO", "fcmpU"):
         _op = _compared(_ufunc, _order if _prefix.startswith("i") else "")

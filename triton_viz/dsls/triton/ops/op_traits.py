@@ -1,7 +1,8 @@
-"""Traits of a builder's op: the record it leaves, and how its result depends on loaded addresses.
+"""Traits of a builder's op: its record, its arithmetic, and how its result depends on loaded addresses.
 
 An op is a method `create_NAME` of one of the builder's groups. Without a trait it leaves a `Compute` record,
-and the origin of its result follows its group's `ORIGIN_RULE`.
+the origin of its result follows its group's `ORIGIN_RULE`, and it is as many arithmetic operations on each
+element as its group's `OPERATIONS` says (none, if it says nothing).
 """
 
 from collections.abc import Callable
@@ -51,12 +52,31 @@ def origin_rule(rule: OriginRule) -> Callable[[F], F]:
     return mark
 
 
+def operations(count: int) -> Callable[[F], F]:
+    """The op is another number of arithmetic operations on each element than its group's are."""
+
+    def mark(function: F) -> F:
+        function.operations = count  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
 def rule_of(builder: type, name: str) -> OriginRule:
     """The rule of a builder's op: its own, or else its group's."""
+    return _trait(builder, name, "origin_rule", "none")
+
+
+def operations_of(builder: type, name: str) -> int:
+    """How many arithmetic operations an op is on each element: its own number, or else its group's."""
+    return _trait(builder, name, "operations", 0)
+
+
+def _trait(builder: type, name: str, trait: str, default: Any) -> Any:
     op = getattr(builder, name)
     op = getattr(op, "original", op)  # an op that is routed through clients
-    found = getattr(op, "origin_rule", None)
+    found = getattr(op, trait, None)
     if found is not None:
         return found
     groups = [group for group in builder.__mro__[1:] if name in vars(group)]
-    return getattr(groups[0], "ORIGIN_RULE", "none") if groups else "none"
+    return getattr(groups[0], trait.upper(), default) if groups else default
