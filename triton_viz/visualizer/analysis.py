@@ -26,8 +26,10 @@ from triton_viz.visualizer.raw_tensor_data import uuid_of
 
 
 def analyze_records(launch: Launch | None = None) -> list[Traffic]:
-    """The traffic of each tensor of a launch, by default the newest, separately for loads, stores and atomics,
-    in order of first use."""
+    """The traffic of each tensor of a launch, by default the newest, in order of first use.
+
+    Loads, stores and atomics are counted separately.
+    """
     launch = newest_launch() if launch is None else launch
     itemsize = {tensor.name: tensor.itemsize for tensor in launch.tensors}
     table: dict[tuple[str, str], Traffic] = {}

@@ -1,11 +1,11 @@
 """The number of arithmetic operations of an op.
 
 An op on elements counts as the operations per element that its language states (`DSL.arithmetic`): an
-addition, product, quotient, remainder, minimum, maximum or negation as one, a fused multiply-add or a clamp as
-two, and a function such as exp or sqrt as one, although it takes a GPU longer. A
-product of tiles counts 2 * M * N * K operations. A reduction or scan counts one for each combined pair, or
-the operations of its combining function. Comparisons, selections, casts and data movement are not counted.
-Masked elements are counted, because a GPU computes them, too.
+addition, product, quotient, remainder, minimum, maximum or negation as one, a fused multiply-add or a clamp
+as two, and a function such as exp or sqrt as one, although it takes a GPU longer. A product of tiles counts
+2 * M * N * K operations. A reduction or scan counts one for each combined pair, or the operations of its
+combining function. Comparisons, selections, casts and data movement are not counted. Masked elements are
+counted, because a GPU computes them, too.
 """
 
 import math
