@@ -365,6 +365,7 @@ def test_a_matrix_that_is_singular_is_an_error_at_once() -> None:
         (lambda x: nn.Embedding(3, 2, sparse=True).to(DEVICE)(x.long()).sum().backward(), "sparse"),
         (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "quantized"),
         (lambda x: torch.nested.nested_tensor([x, x[:1]]), "nested"),
+        (lambda x: x.to_mkldnn(), "mkldnn"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
