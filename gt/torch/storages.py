@@ -41,7 +41,7 @@ def patch_storages() -> None:
     Storage.to = _moving(Storage.to)
     for name in ("_to_dlpack", "_to_dlpack_versioned"):
         setattr(torch._C, name, _exporting(getattr(torch._C, name)))
-    torch.to_dlpack = torch.utils.dlpack.to_dlpack = torch._C._to_dlpack
+    torch.to_dlpack = torch.utils.dlpack.to_dlpack = torch._C._to_dlpack  # type: ignore
 
 
 def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:

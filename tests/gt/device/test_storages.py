@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.utils.dlpack
 from torch import nn
 
 import gt.torch  # noqa: F401 - registers the device
@@ -116,7 +115,7 @@ def test_what_a_storage_cannot_do_is_an_error(use: Any) -> None:
         use(torch.ones(4, device=DEVICE).untyped_storage())
 
 
-@pytest.mark.parametrize("export", [torch.to_dlpack, torch.utils.dlpack.to_dlpack, torch.Tensor.__dlpack__])
+@pytest.mark.parametrize("export", [torch.to_dlpack, torch.Tensor.__dlpack__])
 def test_no_library_gets_the_address_of_a_tensor_without_memory(export: Any) -> None:
     with pytest.raises(BufferError, match=r"no memory in this process .* Export a copy: tensor.cpu\(\)"):
         export(torch.ones(4, device=DEVICE))
