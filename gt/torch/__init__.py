@@ -23,6 +23,7 @@ from gt.torch import (  # noqa: E402 - the device must have its name first
     backward,
     compiling,
     custom_ops,
+    generators,
     linear,
     registration,
     scopes,
@@ -40,6 +41,7 @@ backward.patch_backward()
 scopes.patch_modules_and_optimizers()
 storages.patch_storages()
 compiling.patch_compile()
+generators.patch_generator()
 if not torch.cuda.is_available():
     patch_accelerator(_module)
 

@@ -6,10 +6,9 @@ import torch
 
 from gt.ops import TABLE, Spec
 from gt.ops.aten import SEED
-from gt.tensors.random import next_seed
 from gt.torch.buffers import DEVICE, Layout, name_of
+from gt.torch.generators import drawing_from, next_seed
 from gt.torch.lowering import Lowered
-from gt.torch.random_ops import check_generator
 from gt.torch.results import Results
 from gt.torch.schemas import IGNORED, Argument, Schema
 
@@ -85,8 +84,8 @@ def encode(schema: Schema, given: dict[str, Any]) -> tuple[list[torch.Tensor], d
         elif value != one.default and one.name not in IGNORED:
             attrs[one.name] = _attribute(value)
     if schema.random and "generator" in given:
-        check_generator(given["generator"])
-        attrs[SEED] = next_seed()
+        with drawing_from(given["generator"]):
+            attrs[SEED] = next_seed()
     return inputs, attrs or None
 
 

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from gt.torch import scopes
 from gt.torch.buffers import is_on_device
+from gt.torch.generators import DeviceGenerator
 
 NAME = "tapestry"
 """The backend's name."""
@@ -72,6 +73,7 @@ def _skip_package() -> None:
     Not `scopes`, whose function is in place of `Module.__call__`.
     """
     from torch._dynamo import trace_rules
+    from torch._dynamo.variables.script_object import TorchScriptObjectVariable
 
     folder = Path(__file__).parent
     names = [f"gt.{one.name}" for one in pkgutil.iter_modules([str(folder.parent)])]
@@ -79,6 +81,10 @@ def _skip_package() -> None:
     for name in names:
         if name not in ("gt.torch", scopes.__name__):
             trace_rules.add(name)
+    # TorchDynamo ends a graph at a generator of PyTorch's own class, and fails for one of another class.
+    kind: Any = TorchScriptObjectVariable
+    is_script_object = kind.is_matching_cls
+    kind.is_matching_cls = lambda one: one is not DeviceGenerator and is_script_object(one)
 
 
 def uses_device(module: Any, inputs: Any) -> bool:

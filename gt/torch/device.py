@@ -2,10 +2,11 @@
 call."""
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -84,11 +85,49 @@ class Event:
         return (end._done - self._done) * 1e3
 
 
+class device:
+    """A context in which this is the current device: there is one only."""
+
+    def __init__(self, device: object) -> None:
+        check_index(device)
+        self.idx = 0
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class device_of(device):
+    """A context in which a tensor's device is the current one; a tensor of another device changes nothing."""
+
+    def __init__(self, obj: torch.Tensor) -> None:
+        super().__init__(None)
+
+
+class Properties(NamedTuple):
+    """What is known of the device."""
+
+    name: str = "tapestry"
+
+
+class amp:
+    """`torch.tapestry.amp`: mixed precision, as in `torch.cuda.amp`."""
+
+    GradScaler = functools.partial(torch.amp.GradScaler, "tapestry")
+    autocast = functools.partial(torch.autocast, "tapestry")
+
+
 class TapestryModule:
     """The device module: one device, which is the whole cluster."""
 
     Stream = Stream
     Event = Event
+    amp = amp
+    device = device
+    device_of = device_of
+    OutOfMemoryError = torch.OutOfMemoryError
     _initialized = True
     """Checkpointing preserves the generator's state only for a device with this attribute."""
 
@@ -108,6 +147,8 @@ class TapestryModule:
     @staticmethod
     def init() -> None:
         """Nothing to do: the first op starts the server."""
+
+    _lazy_init = init
 
     @staticmethod
     def _is_in_bad_fork() -> bool:
@@ -129,17 +170,16 @@ class TapestryModule:
         check_index(device)
 
     @staticmethod
-    @contextlib.contextmanager
-    def device(device: object) -> Iterator[None]:
-        """A context in which this is the current device: there is one only."""
-        check_index(device)
-        yield
-
-    @staticmethod
     def get_device_name(device: object = None) -> str:
         """The device's name."""
         check_index(device)
         return "tapestry"
+
+    @staticmethod
+    def get_device_properties(device: object = None) -> Properties:
+        """What is known of the device: its name. Workers may be of any kind."""
+        check_index(device)
+        return Properties()
 
     @staticmethod
     def is_bf16_supported(including_emulation: bool = True) -> bool:
@@ -169,6 +209,11 @@ class TapestryModule:
     def stream(stream: Stream | None) -> Iterator[None]:
         """A context in which this is the current stream: there is one only."""
         yield
+
+    @staticmethod
+    def is_current_stream_capturing() -> bool:
+        """Whether a graph is being captured: never. Repeated sequences are found without that."""
+        return False
 
     # --- random numbers ---
 
@@ -236,6 +281,14 @@ class TapestryModule:
     def reset_peak_memory_stats(self, device: object = None) -> None:
         """Reset the result of `max_memory_allocated`."""
         self._most = 0
+
+    reset_max_memory_allocated = reset_peak_memory_stats
+
+    def memory_summary(self, device: object = None, abbreviated: bool = False) -> str:
+        """The bytes and tensors of each worker, as text."""
+        rows = debug.get_worker_stats().items()
+        lines = [f"{name}: {stats['bytes']:,} bytes in {stats['tensors']} tensors" for name, stats in rows]
+        return "\n".join(lines)
 
     @staticmethod
     def empty_cache() -> None:

@@ -12,8 +12,8 @@ import torch
 
 from gt.ops.dtypes import PRECISION
 from gt.ops.run_time import with_seed
-from gt.tensors.random import next_seed
 from gt.torch.buffers import DEVICE, contiguous, create, emit, name_of
+from gt.torch.generators import drawing_from, next_seed
 
 _DRAWN = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 
@@ -156,23 +156,15 @@ def native_dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[t
     return input * keep * (1 / (1 - p) if p < 1 else 0.0), keep
 
 
-def check_generator(generator: Any) -> None:
-    """Refuse another device's generator, as a CUDA device does: its numbers are not ours."""
-    if generator is not None:
-        raise RuntimeError(
-            f"Expected a 'tapestry' device type for generator but found '{generator.device.type}'. The "
-            "device has one generator, which torch.manual_seed() seeds: leave `generator` out, or draw on "
-            "the CPU and move the result"
-        )
-
-
-def _own_generator_only(draw: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """A kernel that refuses generators of other devices, as a CUDA device does."""
+def _from_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """A kernel that draws from the generator that is given, if there is one."""
 
     @functools.wraps(draw)
     def run(*args: Any, **kwargs: Any) -> Any:
-        check_generator(kwargs.get("generator"))
-        return draw(*args, **kwargs)
+        if kwargs.get("generator") is None:
+            return draw(*args, **kwargs)
+        with drawing_from(kwargs["generator"]):
+            return draw(*args, **kwargs)
 
     return run
 
@@ -202,7 +194,7 @@ _DRAWING = {
     "native_dropout": native_dropout,
 }
 
-KERNELS = {name: _own_generator_only(draw) for name, draw in _DRAWING.items()}
+KERNELS = {name: _from_generator(draw) for name, draw in _DRAWING.items()}
 """The kernels, by overload."""
 
 COMPOSED = ("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "normal_functional")

@@ -11,6 +11,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 from torch.multiprocessing.reductions import reduce_tensor
 
 from gt.torch.allocation import CPU_KEYS, DEVICE, create_storage, set_storage
@@ -39,6 +40,9 @@ def patch_storages() -> None:
     Storage.__new__ = _creating(Storage.__new__)
     Storage.copy_ = _copying(Storage.copy_)
     Storage.to = _moving(Storage.to)
+    for name in ("_to_dlpack", "_to_dlpack_versioned"):
+        setattr(torch._C, name, _exporting(getattr(torch._C, name)))
+    torch.to_dlpack = torch.utils.dlpack.to_dlpack = torch._C._to_dlpack  # type: ignore
 
 
 def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
@@ -118,6 +122,21 @@ def _refusing(name: str) -> Any:
         )
 
     return refuse
+
+
+def _exporting(to_dlpack: Any) -> Any:
+    """A function that gives a tensor's memory to another library, and refuses tensors that have none."""
+
+    @functools.wraps(to_dlpack)
+    def call(data: torch.Tensor, **kwargs: Any) -> Any:
+        if data.device.type == DEVICE.type:
+            raise BufferError(
+                "DLPack: tensors of the device tapestry have no memory in this process that another library "
+                "could read. Export a copy: tensor.cpu()"
+            )
+        return to_dlpack(data, **kwargs)
+
+    return call
 
 
 def _refuse_sharing(*args: Any, **kwargs: Any) -> Any:

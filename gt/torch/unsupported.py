@@ -22,7 +22,7 @@ CONVERSIONS = (
     *("_to_sparse", "_to_sparse.sparse_dim", "_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr"),
     *("_to_sparse_bsc", "sparse_mask", "_sparse_mask_projection", "quantize_per_tensor"),
     *("quantize_per_tensor_dynamic", "quantize_per_channel", "_nested_tensor_from_mask"),
-    *("_nested_view_from_buffer", "_nested_tensor_from_tensor_list", "_nested_from_padded"),
+    *("_nested_view_from_buffer", "_nested_tensor_from_tensor_list", "_nested_from_padded", "to_mkldnn"),
 )
 """Ops that make such tensors from dense ones."""
 
@@ -54,8 +54,8 @@ def refuse(op: str, kind: str, instead: str) -> NoReturn:
 
 
 def _conversion(name: str) -> Any:
-    kind = "sparse" if "sparse" in name else "nested" if "nested" in name else "quantized"
-    instead = next(instead for one, instead in UNSUPPORTED.values() if one == kind)
+    kind = next((one for one in ("sparse", "nested", "mkldnn") if one in name), "quantized")
+    instead = next((instead for one, instead in UNSUPPORTED.values() if one == kind), "use x.to_dense()")
 
     def run(*args: Any, **kwargs: Any) -> NoReturn:
         refuse(f"aten::{name}", kind, instead)

@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -116,6 +117,17 @@ def test_the_module_has_what_programs_for_cuda_call() -> None:
     torch.accelerator.empty_cache()
     assert torch.accelerator.current_device_index() == 0
     assert torch.get_device_module(DEVICE) is module
+    with module.device_of(x), module.device("tapestry:0"):
+        assert not module.is_current_stream_capturing()
+    assert module.device(0).idx == 0
+    assert module.get_device_properties(0).name == DEVICE
+    module.reset_max_memory_allocated()
+    assert re.search(r"auto_worker: [\d,]+ bytes in \d+ tensors", module.memory_summary())
+    with module.amp.autocast(dtype=torch.bfloat16):
+        assert (x[None] @ x[:, None]).dtype == torch.bfloat16
+    assert module.amp.GradScaler(init_scale=8.0).scale(x).max().item() == 16
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        module.device(1)
 
 
 def test_the_generators_state_is_kept_and_restored() -> None:
@@ -353,6 +365,7 @@ def test_a_matrix_that_is_singular_is_an_error_at_once() -> None:
         (lambda x: nn.Embedding(3, 2, sparse=True).to(DEVICE)(x.long()).sum().backward(), "sparse"),
         (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "quantized"),
         (lambda x: torch.nested.nested_tensor([x, x[:1]]), "nested"),
+        (lambda x: x.to_mkldnn(), "mkldnn"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -115,6 +115,13 @@ def test_what_a_storage_cannot_do_is_an_error(use: Any) -> None:
         use(torch.ones(4, device=DEVICE).untyped_storage())
 
 
+@pytest.mark.parametrize("export", [torch.to_dlpack, torch.Tensor.__dlpack__])
+def test_no_library_gets_the_address_of_a_tensor_without_memory(export: Any) -> None:
+    with pytest.raises(BufferError, match=r"no memory in this process .* Export a copy: tensor.cpu\(\)"):
+        export(torch.ones(4, device=DEVICE))
+    assert torch.from_dlpack(export(torch.ones(2))).tolist() == [1.0, 1.0]
+
+
 def test_workers_of_a_data_loader_may_give_tensors_of_the_device() -> None:
     program = """
         import torch, gt.torch
