@@ -25,6 +25,7 @@ _VARIABLES = {
     "gt.worker": "GT_DEBUG_WORKER",
     "gt.compile": "GT_DEBUG_COMPILE",
 }
+_loggers = {name: logging.getLogger(name) for name in _VARIABLES}
 _before: dict[str, int] = {}
 """The levels of loggers before a variable changed them."""
 
@@ -50,7 +51,7 @@ logging.getLogger("gt").addHandler(_ToStderr())
 
 def _wanted(name: str, level: int) -> logging.Logger | None:
     """A logger, if it is enabled for this level."""
-    logger = logging.getLogger(name)
+    logger = _loggers[name]
     if config.flag(_VARIABLES[name]):
         if name not in _before:
             _before[name] = logger.level

@@ -225,7 +225,7 @@ class Client:
         # they have enough instructions, send several sequences together, because each message has a fixed
         # cost; always do so for loops of a few ops, which take less time to execute than to send.
         most = MAX_BATCHES_PER_MESSAGE * BATCH
-        wanted = BATCH if sequence.is_tiny else min(self.connection.unacknowledged, most)
+        wanted = self.connection.tiny_batch if sequence.is_tiny else min(self.connection.unacknowledged, most)
         while left < wanted:
             left += len(sequence)
         return min(left + 1, 2 * most)

@@ -22,6 +22,9 @@ class Connection(Protocol):
     unacknowledged: int
     """The number of instructions that were sent and not acknowledged; 0 if `send` executes them."""
 
+    tiny_batch: int
+    """How many ops to send together, at least, if they are of a loop of a few ops."""
+
     def wait_for_room(self) -> None:
         """Wait until another batch may be sent."""
         ...
