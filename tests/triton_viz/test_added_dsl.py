@@ -206,7 +206,7 @@ def test_a_traced_kernel_that_another_one_calls_is_a_plain_function():
 
 
 def test_a_client_that_skips_loads_is_refused_where_the_language_has_no_zeros():
-    with pytest.raises(UnsupportedError, match="loads cannot be skipped: backend 'columns' does not say"):
+    with pytest.raises(UnsupportedError, match="loads cannot be skipped: backend 'columns' has no `zeros`"):
         triton_viz.trace(Profiler(skip_loads=True), backend="columns")(maxima)[(3,)](*arguments(), 9)
 
 
