@@ -81,7 +81,11 @@ def encode(schema: Schema, given: dict[str, Any]) -> tuple[list[torch.Tensor], d
         elif one.kind == "optional tensors":
             inputs += [tensor for tensor in value if tensor is not None]
             attrs[one.name] = [tensor is not None for tensor in value]
-        elif value != one.default and one.name not in IGNORED:
+        elif one.name not in IGNORED and (
+            value != one.default
+            # A plan replaces the floats that an op is called with, so they have to be attributes.
+            or (type(value) is float and value is not one.default)
+        ):
             attrs[one.name] = _attribute(value)
     if schema.random and "generator" in given:
         with drawing_from(given["generator"]):

@@ -25,6 +25,7 @@ from gt.torch.buffers import (
     Layout,
     check_distinct,
     create,
+    current_client,
     emit,
     emit_aten,
     items,
@@ -96,7 +97,7 @@ def kernel(name: str) -> Callable[..., Any]:
             else:
                 value = flat[position] = read(one)  # keeps a view's value alive until it is an input
             ids.append(value.id)
-        client = value.client
+        client = current_client() if value is None else value.client
         number = client.next_id()
         client.emit(Op(number, plan.op, tuple(ids), attrs, site(client)))
         if number >= client.next_flush:
@@ -153,7 +154,8 @@ class Operation:
             return self._refused(given, error)
         op, tensors, attrs = self._encoded(given, results)
         plan = plan_of(op, tensors, attrs, flat, results)
-        if plan is not None and plan.inputs:
+        # The size of arange(4.0) depends on a float.
+        if plan is not None and (plan.inputs or not plan.floats):
             self._add_plan(key, plan)
         return several(results, self._emit(op, tensors, attrs))
 
@@ -259,7 +261,7 @@ class Operation:
         given = self.schema.bind(args, kwargs)
         kept = {name: one for name, one in given.items() if name in functional.by_name}
         plan = plan_of(*operation(functional.name)._encoded(kept, result), flat, None)
-        if plan is not None and plan.inputs:
+        if plan is not None:
             self._add_plan(key, plan)
 
     def _add_plan(self, key: tuple[Any, ...], plan: Plan) -> None:

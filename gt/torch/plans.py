@@ -3,6 +3,7 @@
 An instruction's form depends on the layouts of an op's tensors and on its other arguments, except floats.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -65,13 +66,15 @@ def flat_and_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
     return flat, tuple(key)
 
 
-def without_aliases(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, with a detached copy in place of each repeated tensor, so that `id()` distinguishes them
+def without_aliases(args: Sequence[Any], seen: set[int] | None = None) -> tuple[Any, ...]:
+    """The arguments, with a detached copy in place of each repeated tensor, so that `id()` tells them
     apart."""
-    seen: set[int] = set()
+    seen = set() if seen is None else seen
     result = []
     for one in args:
-        if type(one) is torch.Tensor or type(one) is torch.nn.Parameter:
+        if type(one) is list or type(one) is tuple:
+            one = type(one)(without_aliases(one, seen))
+        elif type(one) is torch.Tensor or type(one) is torch.nn.Parameter:
             if id(one) in seen:
                 one = one.detach()
             seen.add(id(one))
