@@ -19,9 +19,10 @@ from triton.runtime.interpreter import InterpretedFunction
 
 import triton_viz
 from tests.programs import TIMEOUT, run_python
+from tests.triton_viz.corpus.features import OLD_NAMES_ARE_FINE
 from tests.triton_viz.helpers import kernels
 from tests.triton_viz.helpers.watching import functions_of
-from triton_viz.errors import UnsupportedError
+from triton_viz.errors import KernelError, UnsupportedError
 from triton_viz.executor import executor
 
 pytestmark = pytest.mark.usefixtures("no_launches")
@@ -244,6 +245,25 @@ def test_inline_assembly_is_refused_by_name():
     with pytest.raises(UnsupportedError, match=r"kernel assembly.*inline assembly \('add\.f32") as error:
         triton_viz.trace()(kernels.assembly)[(1,)](torch.ones(4), BLOCK=4)
     assert "kernels.py" in str(error.value)
+
+
+@triton.jit
+def puts_two_types_together(out, OP: tl.constexpr):
+    at = tl.arange(0, 4)
+    if OP == "join":
+        both = tl.reshape(tl.join(at, at.to(tl.float32)), (8,))
+    else:
+        both = tl.cat(at, at.to(tl.float32), can_reorder=True)
+    tl.store(out + tl.arange(0, 8), both)
+
+
+@OLD_NAMES_ARE_FINE
+@pytest.mark.parametrize("op", ["join", "cat"])
+def test_blocks_of_two_types_are_not_put_together(op: str):
+    with pytest.raises(
+        KernelError, match=f"tl.{op} takes blocks of one type, not of int32 and fp32: cast one"
+    ):
+        triton_viz.trace()(puts_two_types_together)[(1,)](torch.zeros(8), OP=op)
 
 
 def test_pointers_in_memory_lead_to_live_tensors_and_nowhere_else():
