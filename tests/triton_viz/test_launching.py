@@ -19,7 +19,6 @@ from triton.runtime.interpreter import InterpretedFunction
 
 import triton_viz
 from tests.programs import TIMEOUT, run_python
-from tests.triton_viz.corpus.features import OLD_NAMES_ARE_FINE
 from tests.triton_viz.helpers import kernels
 from tests.triton_viz.helpers.watching import functions_of
 from triton_viz.errors import KernelError, UnsupportedError
@@ -257,7 +256,7 @@ def puts_two_types_together(out, OP: tl.constexpr):
     tl.store(out + tl.arange(0, 8), both)
 
 
-@OLD_NAMES_ARE_FINE
+@pytest.mark.filterwarnings(r"ignore:tl.cat\(can_reorder=True\) is deprecated")
 @pytest.mark.parametrize("op", ["join", "cat"])
 def test_blocks_of_two_types_are_not_put_together(op: str):
     with pytest.raises(
