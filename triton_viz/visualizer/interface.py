@@ -36,7 +36,7 @@ DEFAULT_PORT = 8000
 _MOST_WAITING = 1 << 26
 """The most bytes of an answer that are buffered for a browser."""
 _MOST_ASKED = 1 << 10
-"""The most bytes of a request's body: no request has one, and waitress stores it before the token is checked."""
+"""The most bytes of a request's body. No request has one; waitress stores it before the token is checked."""
 STATIC = Path(__file__).parents[1] / "static"
 OPS_AT_ONCE = 4000
 """The most ops of one program in one answer, which keeps it below a megabyte."""
