@@ -179,17 +179,29 @@ def test_any_damaged_field_is_refused_or_leaves_a_trace_that_can_be_used(
     "shape", [[2**64 - 1] * 3, [2**63], [2**62, 4], [-1], [2**40], ["a"], [1.5], 7, None, [[1]]]
 )
 def test_a_damaged_shape_of_an_array_is_refused(shape: Any, saved: bytes, folder: Path):
+    assert damaged_arrays_are_refused(saved, folder, 1, shape) > 5
+
+
+@pytest.mark.parametrize(
+    "dtype", ["(,)f4", "(1,f4", "f4,i4", "O", "S4", "V8", "M8[s]", "f", "<f99", 7, None, []]
+)
+def test_a_damaged_dtype_of_an_array_is_refused(dtype: Any, saved: bytes, folder: Path):
+    assert damaged_arrays_are_refused(saved, folder, 0, dtype) > 5
+
+
+def damaged_arrays_are_refused(saved: bytes, folder: Path, part: int, damaged: Any) -> int:
+    """Replace a part of each array (dtype, shape, bytes), one at a time; the result is their number."""
     launches = msgspec.msgpack.decode(saved)["launches"]
     arrays = 0
     for path in list(paths_in(launches)):
         value = functools.reduce(operator.getitem, path, launches)
         if not (isinstance(value, list) and len(value) == 3 and isinstance(value[2], bytes)):
             continue
-        before, value[1] = value[1], shape
+        before, value[part] = value[part], damaged
         assert load(encoded(launches), folder) is None
-        value[1] = before
+        value[part] = before
         arrays += 1
-    assert arrays > 5
+    return arrays
 
 
 def test_lists_of_any_depth_are_refused(folder: Path):

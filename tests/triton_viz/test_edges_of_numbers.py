@@ -88,3 +88,50 @@ def test_an_argument_that_is_too_large_for_its_type_is_no_warning():
     assert out.tolist() == [math.inf, math.inf, 44]
     triton_viz.trace()(keeps)[(1,)](-1e300, -70_000, math.nan, out)
     assert out.tolist()[:2] == [-math.inf, -math.inf]
+
+
+@triton.jit
+def converts(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at).to(out.dtype.element_ty))
+
+
+@pytest.mark.parametrize("of", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("dtype", "least", "most"),
+    [
+        (torch.int16, -(2**15), 2**15 - 1),
+        (torch.uint16, 0, 2**16 - 1),
+        (torch.int32, -(2**31), 2**31 - 1),
+        (torch.uint32, 0, 2**32 - 1),
+        (torch.int64, -(2**63), 2**63 - 1),
+        (torch.uint64, 0, 2**64 - 1),
+        (torch.int8, 0, -1),  # the lower halves of 16 bits
+        (torch.uint8, 0, -1 % 256),
+    ],
+)
+def test_floats_that_are_too_large_for_an_integer_become_the_nearest_one(
+    of: torch.dtype, dtype: torch.dtype, least: int, most: int
+):
+    inf, fits = math.inf, [0.0, -0.0, 1.75, 100.0, 2.5, 0.75]
+    out = torch.zeros(8, dtype=dtype)
+    triton_viz.trace(())(converts)[(1,)](torch.tensor([-inf, inf, *fits], dtype=of), out, BLOCK=8)
+    assert out.tolist() == [least, most, 0, 0, 1, 100, 2, 0]
+    negative = torch.tensor([-1.0, -100.5], dtype=of)
+    triton_viz.trace(())(converts)[(1,)](negative, out, BLOCK=2)
+    assert out.tolist()[:2] == ([-1, -100] if dtype.is_signed else [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("of", "dtype", "expected"),
+    [
+        (torch.float32, torch.int32, 0),
+        (torch.float32, torch.uint32, 0),
+        (torch.float32, torch.int64, -(2**63)),
+        (torch.float64, torch.int32, -(2**31)),
+    ],
+)
+def test_a_nan_is_an_integer_as_in_ptx(of: torch.dtype, dtype: torch.dtype, expected: int):
+    out = torch.zeros(2, dtype=dtype)
+    triton_viz.trace(())(converts)[(1,)](torch.tensor([math.nan, 3.0], dtype=of), out, BLOCK=2)
+    assert out.tolist() == [expected, 3]

@@ -75,6 +75,22 @@ def test_what_was_written_in_part_is_told_apart():
 
 
 @pytest.mark.usefixtures("watcher")
+def test_empty_memory_can_be_resized_and_what_comes_after_it_is_something_else():
+    x = torch.empty(10, dtype=torch.int32)
+    x.resize_(1 << 20).fill_(1)
+    assert unwritten(kernels.copy, x, zeros(10), 10) == []
+    # Memory of this size is mapped for itself: the next tensor is where the first one was.
+    big = torch.empty(9 << 20, dtype=torch.int32).fill_(1)
+    left = big.data_ptr()
+    big.resize_(18 << 20)
+    later = [torch.empty(9 << 20, dtype=torch.int32) for _ in range(2)]
+    assert left in [tensor.data_ptr() for tensor in later]
+    del big
+    for tensor in later:
+        assert unwritten(kernels.copy, tensor, zeros(10), 10) == [("uninitialized", "x", (0, 0, 0), (0,))]
+
+
+@pytest.mark.usefixtures("watcher")
 def test_bytes_that_look_like_nothing_are_something():
     x = torch.empty(256, dtype=torch.uint8)
     x.numpy()[:] = np.arange(256)

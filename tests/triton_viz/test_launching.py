@@ -21,7 +21,7 @@ import triton_viz
 from tests.programs import TIMEOUT, run_python
 from tests.triton_viz.helpers import kernels
 from tests.triton_viz.helpers.watching import functions_of
-from triton_viz.errors import UnsupportedError
+from triton_viz.errors import KernelError, UnsupportedError
 from triton_viz.executor import executor
 
 pytestmark = pytest.mark.usefixtures("no_launches")
@@ -148,6 +148,46 @@ def test_a_long_launch_shows_its_progress_on_a_terminal():
     assert "endless" not in shown(TRITON_VIZ_PROGRESS="0")
 
 
+FORKED = """
+import os, sys, threading, torch, triton.language as tl, triton_viz
+from triton.runtime.jit import JITFunction
+from tests.triton_viz.helpers.kernels import scale
+from triton_viz.clients import Tracer
+
+class Waits(Tracer):
+    def grid_idx_callback(self, grid_idx):
+        began.set()
+        go_on.wait()
+
+def launch(x, *clients):
+    triton_viz.trace(clients)(scale)[(1,)](x, 2.0, BLOCK=4)
+    return x.tolist() == [2.0] * 4
+
+def patched():
+    return [tl.reduce, tl.tensor.__add__, JITFunction.__call__]
+
+began, go_on = threading.Event(), threading.Event()
+outside = patched()
+thread = threading.Thread(target=launch, args=(torch.ones(4), Waits()))
+thread.start()
+began.wait()
+child = os.fork()
+if child == 0:
+    if patched() != outside:
+        os._exit(2)
+    os._exit(0 if launch(torch.ones(4)) and patched() == outside else 3)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+within = patched()
+go_on.set()
+thread.join()
+print(status, within != outside, patched() == outside, launch(torch.ones(4)))
+"""
+
+
+def test_a_process_that_is_forked_during_a_launch_is_outside_of_it():
+    assert run_python("-c", FORKED).stdout == "0 True True True\n"
+
+
 def test_threads_share_one_progress_bar(monkeypatch: pytest.MonkeyPatch):
     made: list[Any] = []
 
@@ -244,6 +284,25 @@ def test_inline_assembly_is_refused_by_name():
     with pytest.raises(UnsupportedError, match=r"kernel assembly.*inline assembly \('add\.f32") as error:
         triton_viz.trace()(kernels.assembly)[(1,)](torch.ones(4), BLOCK=4)
     assert "kernels.py" in str(error.value)
+
+
+@triton.jit
+def puts_two_types_together(out, OP: tl.constexpr):
+    at = tl.arange(0, 4)
+    if OP == "join":
+        both = tl.reshape(tl.join(at, at.to(tl.float32)), (8,))
+    else:
+        both = tl.cat(at, at.to(tl.float32), can_reorder=True)
+    tl.store(out + tl.arange(0, 8), both)
+
+
+@pytest.mark.filterwarnings(r"ignore:tl.cat\(can_reorder=True\) is deprecated")
+@pytest.mark.parametrize("op", ["join", "cat"])
+def test_blocks_of_two_types_are_not_put_together(op: str):
+    with pytest.raises(
+        KernelError, match=f"tl.{op} takes blocks of one type, not of int32 and fp32: cast one"
+    ):
+        triton_viz.trace()(puts_two_types_together)[(1,)](torch.zeros(8), OP=op)
 
 
 def test_pointers_in_memory_lead_to_live_tensors_and_nowhere_else():

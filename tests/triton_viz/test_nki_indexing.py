@@ -110,6 +110,7 @@ def test_narrow_floats_are_computed_in_float32():
         (lambda x, y: nl.exp(1.0), "exp takes tiles; compute with plain numbers in Python"),
         (lambda x, y: nl.ndarray((2, 2), dtype="nonsense"), "'nonsense' is not a dtype of elements"),
         (lambda x, y: nl.add(x, 1, mask=np.ones((7, 7), bool)), "a mask of shape (7, 7) does not fit"),
+        (lambda x, y: x[:, 0:-1], "a slice that ends at -1 is empty: indices do not count from the end"),
         (lambda x, y: nl.program_id(2), "program_id(2): the grid () has no axis 2"),
     ],
 )

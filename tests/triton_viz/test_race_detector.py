@@ -67,6 +67,36 @@ def test_a_race_is_found_one_program_at_a_time_too(entry: Entry, monkeypatch: py
     assert_found(entry, races_of(entry))
 
 
+@triton.jit
+def wait_for_the_first(flag, x, out, LOAD: tl.constexpr, STORE: tl.constexpr, SCOPE: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.store(x, 5)
+        tl.atomic_store(flag, 1, sem=STORE, scope=SCOPE)
+    else:
+        while tl.atomic_load(flag, sem=LOAD, scope=SCOPE) == 0:
+            pass
+        tl.store(out + pid, tl.load(x))
+
+
+@pytest.mark.skipif(not hasattr(tl, "atomic_load"), reason="this release of Triton has no atomic loads")
+@pytest.mark.parametrize(
+    ("load", "store", "scope", "racing"),
+    [
+        ("acquire", "release", "gpu", set()),
+        ("acquire", "release", "sys", set()),
+        ("relaxed", "release", "gpu", {"x"}),
+        ("acquire", "relaxed", "gpu", {"x"}),
+        ("acquire", "release", "cta", {"flag", "x"}),
+    ],
+)
+def test_atomic_loads_and_stores_order_programs_as_they_say(load: str, store: str, scope: str, racing: set):
+    flag, x, out = (torch.zeros(3, dtype=torch.int32) for _ in range(3))
+    order = {"LOAD": load, "STORE": store, "SCOPE": scope}
+    found = issues_of(wait_for_the_first, (3,), {"flag": flag, "x": x, "out": out, **order})
+    assert {issue.tensor for issue in found} == racing
+
+
 @by_name([entry for entry in ENTRIES if not entry.bug])
 def test_a_look_alike_has_no_race(entry: Entry):
     assert races_of(entry) == []

@@ -72,6 +72,13 @@ def test_only_a_shared_page_listens_beyond_this_machine():
         server.run()
 
 
+def test_a_request_with_a_body_is_refused_before_it_is_read():
+    address = triton_viz.launch(port=0, block=False, open_browser=False)
+    asked = urllib.request.Request(address + "api/launches", b"x", {"Content-Length": str(1 << 20)})
+    with pytest.raises(urllib.error.HTTPError, match="413"):
+        urllib.request.urlopen(asked, timeout=TIMEOUT)
+
+
 def test_a_server_can_be_stopped_again_and_after_its_end():
     server = interface.PageServer(0)
     server.stop()

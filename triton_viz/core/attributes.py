@@ -18,10 +18,12 @@ class set_attributes:
     """Sets attributes while inside. An inherited one is removed again at the end, not copied to its owner.
 
     Of several scopes that set one attribute, the one that was entered last wins, whichever are left first.
-    When all are left, the original value is restored. One object may be entered again.
+    When all are left, the original value is restored. One object may be entered again. A scope that is
+    `of_launch` ends with its launch, also in a process that is forked meanwhile.
     """
 
-    def __init__(self, patches: Iterable[tuple[Any, str, Any]]):
+    def __init__(self, patches: Iterable[tuple[Any, str, Any]], of_launch: bool = False):
+        self.of_launch = of_launch
         self._patches = [((id(owner), name), owner, name, value) for owner, name, value in patches]
 
     def __enter__(self) -> None:
@@ -55,6 +57,20 @@ class set_attributes:
                     _remove(stack, self)
                 if len(stack) == 1:
                     del _stacks[key]
+
+    def forget(self) -> None:
+        """Leave the scope, however often it was entered."""
+        for _ in range(max((len(_stacks.get(key, ())) for key, *_ in self._patches), default=0)):
+            self._restore()
+
+
+def forget_launches() -> None:
+    """Leave the scopes of all launches: in a forked process, whose other threads are not there."""
+    global _lock
+    _lock = threading.RLock()  # one of them may have held it
+    scopes = {id(scope): scope for stack in _stacks.values() for scope, _ in stack[1:] if scope.of_launch}
+    for scope in scopes.values():
+        scope.forget()
 
 
 def _remove(stack: list[tuple[Any, Any]], scope: Any) -> None:

@@ -3,11 +3,13 @@
 import contextlib
 import dataclasses
 import inspect
+import os
 import threading
 from collections.abc import Callable, Iterator
 from types import FunctionType, TracebackType
 from typing import Any
 
+from triton_viz.core import attributes, patch
 from triton_viz.core.client import ClientManager
 from triton_viz.core.data import Issue, Launch, Record
 from triton_viz.core.interrupts import held, let_through
@@ -24,6 +26,21 @@ reentrant because a client may launch a kernel from a callback."""
 
 _launching = 0
 """The id of the thread that holds the lock."""
+
+
+def _after_fork() -> None:
+    """In a forked process, end the launch of another thread: that thread is not there."""
+    global _one_launch_at_a_time
+    if _one_launch_at_a_time.acquire(blocking=False):  # there is none, or it is this thread's own
+        _one_launch_at_a_time.release()
+        return
+    _one_launch_at_a_time = threading.RLock()
+    attributes.forget_launches()
+    patch.forget_launches()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def launch_kernel(

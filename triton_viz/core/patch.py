@@ -153,7 +153,7 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
             patches.append((dsl.namespace, name, PatchOp(original, short, adapter, manager, wanted)))
         elif original is not present:
             patches.append((dsl.namespace, name, original))
-    with set_attributes(patches):
+    with set_attributes(patches, of_launch=True):
         yield
 
 
@@ -177,6 +177,11 @@ def patch_for_loop(backend: str, manager: "ClientManager") -> Iterator[None]:
 _scopes: list[tuple[str, "ClientManager", int]] = []
 """For each running launch: its backend, its manager and the thread that began it. The innermost launch is
 last: a client may launch a kernel from a callback."""
+
+
+def forget_launches() -> None:
+    """There is no launch: in a forked process, whose other threads are not there."""
+    _scopes.clear()
 
 
 def running_backend() -> str:

@@ -1,6 +1,7 @@
 """Trace files: saving launches to one file, and loading them."""
 
 import math
+import re
 import zlib
 from pathlib import Path
 from typing import Any, Union
@@ -17,6 +18,8 @@ from triton_viz.errors import TraceFileError
 FORMAT = "tapestry trace 3"
 _WORTH_PACKING = 4096
 """Arrays of more bytes are compressed."""
+_DTYPE = re.compile("[<>|][biuf][0-9]{1,2}")
+"""The names of the dtypes that arrays may have: booleans, integers and floats."""
 
 
 _DAMAGED = (
@@ -123,9 +126,11 @@ def _encode(value: Any) -> Any:
 
 def _decode(type: type, value: Any) -> np.ndarray:
     name, shape, data = value
+    if not (isinstance(name, str) and _DTYPE.fullmatch(name)):  # NumPy parses some other texts as Python
+        raise ValueError(f"an array of {name!r}")
     dtype = np.dtype(name)
     sizes = isinstance(shape, list) and all(isinstance(n, int) and 0 <= n <= LARGEST for n in shape)
-    if dtype.kind not in "biuf" or not sizes or not isinstance(data, bytes):
+    if not sizes or not isinstance(data, bytes):
         raise ValueError(f"an array of {name} and shape {shape}")
     size = math.prod(shape) * dtype.itemsize
     if size > LARGEST:

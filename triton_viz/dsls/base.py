@@ -56,7 +56,10 @@ class Accessed:
         self.to_memory = to_memory
         """Converts values to their representation in memory."""
         self.semantics = semantics
-        """The memory semantics: any of `atomic`, `acquire` and `release`."""
+        """The memory semantics towards other programs: any of `atomic`, `acquire` and `release`.
+
+        An atomic op without `atomic` is one step in its own program only.
+        """
         self.memory = memory
         self._tensors = Tensors([])
 

@@ -35,6 +35,8 @@ HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
 _MOST_WAITING = 1 << 26
 """The most bytes of an answer that are buffered for a browser."""
+_MOST_ASKED = 1 << 10
+"""The most bytes of a request's body. No request has one; waitress stores it before the token is checked."""
 STATIC = Path(__file__).parents[1] / "static"
 OPS_AT_ONCE = 4000
 """The most ops of one program in one answer, which keeps it below a megabyte."""
@@ -371,7 +373,8 @@ class PageServer:
         self._ended = False
         # Otherwise waitress buffers a piece of a tape in a temporary file, which it does not close.
         app = create_app(tape_path, token)
-        self._server: Any = create_server(app, sockets=[listener], threads=8, outbuf_overflow=_MOST_WAITING)
+        sizes: Any = {"outbuf_overflow": _MOST_WAITING, "max_request_body_size": _MOST_ASKED}
+        self._server: Any = create_server(app, sockets=[listener], threads=8, **sizes)
 
     def run(self) -> None:
         """Answer requests until `stop` is called from another thread, or Ctrl-C is pressed."""

@@ -114,6 +114,21 @@ def look_at_the_count(counter, out):
 
 
 @triton.jit
+def counted_in_the_scope_of_a_program(counter, out):
+    """Such an atomic is none to other programs."""
+    pid = tl.program_id(0)
+    tl.store(out + pid, 1)
+    tl.atomic_add(counter, 1, scope="cta")  # BUG
+
+
+@triton.jit
+def counted_in_the_scope_of_the_system(counter, out):
+    pid = tl.program_id(0)
+    tl.store(out + pid, 1)
+    tl.atomic_add(counter, 1, scope="sys")
+
+
+@triton.jit
 def split_k(a, b, c, K, N: tl.constexpr, BK: tl.constexpr):
     """Each program of a row has a part of K, and stores its part of the sum."""
     row, part = tl.program_id(0), tl.program_id(1)
@@ -357,6 +372,14 @@ ENTRIES = [
     Entry("counter_reset_by_the_first", reset_by_the_first, counter(), (4,), Bug("race", "counter", FOUR)),
     Entry("counter_reset_before", counted_from_what_is_there, counter(), (4,)),
     Entry("counter_read_without_an_atomic", look_at_the_count, counter(), (4,), Bug("race", "counter", FOUR)),
+    Entry(
+        "counter_in_the_scope_of_a_program",
+        counted_in_the_scope_of_a_program,
+        counter(),
+        (4,),
+        Bug("race", "counter", FOUR),
+    ),
+    Entry("counter_in_the_scope_of_the_system", counted_in_the_scope_of_the_system, counter(), (4,)),
     Entry("split_sum_by_stores", split_k, product, (3, 2), Bug("race", "c", ALL_ROWS)),
     Entry("split_sum_by_atomics", split_k_by_atomics, product, (3, 2)),
     Entry("sum_in_a_loop", loop_over_k, product, (3,)),

@@ -78,6 +78,30 @@ def loop_variable_as_tensor(out):
     tl.store(out + pid * 4, x)
 
 
+def loop_variable_divided(out):
+    pid = tl.program_id(0)
+    x = pid * 0
+    for i in range(-3, 3):
+        x += (i // 2) * 10 + i % 2
+    tl.store(out + pid * 4, x)
+
+
+def loop_variable_wraps_around(out):
+    pid = tl.program_id(0)
+    x = pid * 0
+    for i in tl.range(3):
+        x = (i * 1500000000 < 0).to(tl.int32)
+    tl.store(out + pid * 4, x)
+
+
+def static_loop_variable_divided(out):
+    pid = tl.program_id(0)
+    x = pid * 0
+    for i in tl.static_range(-3, 3):
+        x += (i // 2) * 10 + i % 2
+    tl.store(out + pid * 4, x)
+
+
 def breaks(out):
     pid = tl.program_id(0)
     x = 0

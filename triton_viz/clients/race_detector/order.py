@@ -8,8 +8,9 @@ like this.
 Assumptions:
 - An atomic acquires only if its result is used: a program that ignores the result cannot have waited. It
   always releases. `sem="relaxed"` does neither, `"acquire"` and `"release"` one of the two.
-- Volatile and atomic loads acquire; atomic stores release, and so do plain stores to an element that some
-  program reads by a volatile load.
+- Atomic loads acquire and atomic stores release, unless `sem` is "relaxed". Volatile loads acquire, and plain
+  stores to an element that some program reads by a volatile or atomic load release.
+- With `scope="cta"` all of these are plain accesses to other programs.
 - The order is the observed one. A program that reads an atomic's result counts as synchronized, even if its
   behaviour does not depend on the result: a race can be missed, but ordered accesses are never reported.
 """

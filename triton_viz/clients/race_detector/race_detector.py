@@ -110,7 +110,7 @@ class RaceDetector(Client):
         if op_type is Load:
             kind = TouchKind.WAIT if "atomic" in semantics else TouchKind.READ
         elif op_type is Atomic:
-            kind = TouchKind.UPDATE
+            kind = TouchKind.UPDATE if "atomic" in semantics else TouchKind.LOCAL_UPDATE
         else:
             kind = TouchKind.SIGNAL if "atomic" in semantics else TouchKind.WRITE
         path = kernel_call_path(self._kernel)

@@ -109,6 +109,8 @@ def _suggestion(one: Shadow, other: Shadow, benign: bool) -> str:
         )
     if kinds == {TouchKind.WRITE}:
         return "give each program elements of its own, or store in one of the two lines only"
+    if TouchKind.LOCAL_UPDATE in kinds:
+        return 'use the scope of the GPU, which is the default: scope="cta" is within one program'
     if TouchKind.READ in kinds and TouchKind.WRITE in kinds:
         return (
             "write to another tensor than the one that is read; to add to what is there, use tl.atomic_add; "

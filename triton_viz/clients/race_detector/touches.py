@@ -20,6 +20,8 @@ class TouchKind(enum.Enum):
     READ = "reads"
     WRITE = "writes"
     UPDATE = "updates atomically"
+    LOCAL_UPDATE = 'updates with scope="cta"'
+    """An atomic that is one step in its own program only."""
     WAIT = "reads atomically"
     """A volatile or atomic load, by which a program may wait for another program."""
     SIGNAL = "writes atomically"
@@ -32,7 +34,7 @@ class TouchKind(enum.Enum):
     @property
     def writes(self) -> bool:
         """Whether the access may change memory."""
-        return self in (TouchKind.WRITE, TouchKind.UPDATE, TouchKind.SIGNAL)
+        return self in (TouchKind.WRITE, TouchKind.UPDATE, TouchKind.LOCAL_UPDATE, TouchKind.SIGNAL)
 
 
 def conflict(one: TouchKind, other: TouchKind) -> bool:

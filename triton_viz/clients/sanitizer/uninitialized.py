@@ -23,6 +23,7 @@ _RUN = 8
 """A run of at least this number of bytes that still have the pattern was not written."""
 _MULTIPLIER = 0x9E3779B97F4A7C15
 """An odd factor whose multiples have pseudo-random upper bits."""
+_AT_ONCE = 1 << 18
 _FACTORIES = [
     (torch, "empty"),
     (torch, "empty_like"),
@@ -35,8 +36,12 @@ _FACTORIES = [
 
 def _pattern(first: int, size: int) -> np.ndarray:
     """Pseudo-random bytes, from position `first` of a fixed sequence."""
-    positions = np.arange(first, first + size, dtype=np.uint64)
-    return (positions * np.uint64(_MULTIPLIER) >> np.uint64(56)).astype(np.uint8)
+    found = np.empty(size, np.uint8)
+    for at in range(0, size, _AT_ONCE):  # each position takes 8 bytes while its byte is computed
+        part = found[at : at + _AT_ONCE]
+        positions = np.arange(first + at, first + at + len(part), dtype=np.uint64)
+        np.right_shift(positions * np.uint64(_MULTIPLIER), np.uint64(56), out=part, casting="unsafe")
+    return found
 
 
 @dataclasses.dataclass
@@ -50,7 +55,8 @@ class Fresh:
     empty: np.ndarray
     """For each byte, whether it was never written."""
     data: np.ndarray
-    """The current bytes."""
+    """The current bytes, which may be read only while the storage exists."""
+    storage: "weakref.ref[torch.UntypedStorage]"
 
     def update(self) -> None:
         """Find the bytes that PyTorch or other code wrote since the last update."""
@@ -125,20 +131,31 @@ def _filling(factory: Callable[..., Any]) -> Callable[..., Any]:
 def _fill(tensor: torch.Tensor) -> None:
     storage = tensor.untyped_storage()
     start, size = storage.data_ptr(), storage.nbytes()
-    if not size or start in _fresh:
+    known = _fresh.get(start)  # a resized storage has left its memory to others
+    if not size or (known is not None and known.end == start + size and known.storage() is storage):
         return
-    data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
     pattern = next(_patterns)
-    data[:] = _pattern(pattern, size)
-    memory: Any = (ctypes.c_char * size).from_address(start)  # a reference to the storage would keep it alive
+    # A reference to the storage would keep it alive, and an array of PyTorch's makes it fixed in size.
+    memory: Any = (ctypes.c_char * size).from_address(start)
     data = np.ndarray(size, np.uint8, buffer=memory)
-    _fresh[start] = Fresh(start, start + size, pattern, np.ones(size, bool), data)
-    weakref.finalize(storage, _fresh.pop, start, None)  # PyTorch's storage object exists as long as any view
+    data[:] = _pattern(pattern, size)
+    # PyTorch's storage object exists as long as any view.
+    _fresh[start] = Fresh(start, start + size, pattern, np.ones(size, bool), data, weakref.ref(storage))
+    weakref.finalize(storage, _forget, start, pattern)
+
+
+def _forget(start: int, pattern: int) -> None:
+    """A storage is gone; another one may be there already."""
+    if start in _fresh and _fresh[start].pattern == pattern:
+        del _fresh[start]
 
 
 def fresh(info: TensorInfo) -> Fresh | None:
     """The initialization state of a tensor's memory; None if it was never uninitialized."""
     found = _fresh.get(info.storage[0])
-    if found is not None:
-        found.update()
+    if found is None or found.end != info.storage[1] or (storage := found.storage()) is None:
+        return None
+    if storage.data_ptr() != found.start or storage.nbytes() != found.end - found.start:
+        return None  # it was resized
+    found.update()
     return found

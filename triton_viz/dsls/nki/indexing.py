@@ -92,6 +92,8 @@ def _entry(entry: Any, size: int) -> Any:
             raise UnsupportedError(f"a slice's step is at least 1, not {step}")
         start = 0 if entry.start is None else operator.index(entry.start)
         stop = size if entry.stop is None else operator.index(entry.stop)
+        if start >= 0 > stop:
+            raise IndexError(f"a slice that ends at {stop} is empty: indices do not count from the end")
         return Axis(start, step, max(0, -(-(stop - start) // step)))
     if isinstance(entry, np.ndarray):
         if entry.dtype == bool:

@@ -74,7 +74,7 @@ def _patches() -> set_attributes:
         for name, function in _BY_NAME.items():
             if hasattr(module, name):
                 patches.append((module, name, function))
-    return set_attributes(patches)
+    return set_attributes(patches, of_launch=True)
 
 
 def _with_semantic(member: Callable) -> Callable:

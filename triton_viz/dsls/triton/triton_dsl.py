@@ -52,7 +52,7 @@ _OPERATIONS = _operations()
 
 @contextlib.contextmanager
 def _patch_calls() -> Iterator[None]:
-    with language_patches.patched(), set_attributes(calls.patches()):
+    with language_patches.patched(), set_attributes(calls.patches(), of_launch=True):
         yield
 
 

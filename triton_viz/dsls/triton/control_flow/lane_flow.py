@@ -221,9 +221,9 @@ class Flow:
         """The result of a call."""
         return self.frame.value
 
-    def for_loop(self, line: int, items: Any, as_tensor: bool) -> Loop:
-        """Begin a `for`. With `as_tensor`, also a range of Python's numbers gives tensors."""
-        if as_tensor and isinstance(items, range):
+    def for_loop(self, line: int, items: Any) -> Loop:
+        """Begin a `for`. A range that is not unrolled gives tensors, of Python's numbers too."""
+        if isinstance(items, range):
             items = LaneRange(self, items.start, items.stop, items.step)
         return Loop(self, line, items)
 

@@ -1,6 +1,6 @@
 """Python's builtins inside a kernel: `range`, `min`, `print`, `int`, ... of tensors and of plain values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ def python_substitutes(flow: Any) -> dict[Any, Callable]:
     return {
         range: partial(make_range, flow),
         tl.range: partial(make_range, flow),
-        tl.static_range: partial(make_range, flow),
+        tl.static_range: partial(make_static_range, flow),
         min: partial(_extreme, flow, min, tl.minimum),
         max: partial(_extreme, flow, max, tl.maximum),
         print: partial(_print, flow),
@@ -53,6 +53,25 @@ def make_range(flow: Any, start: Any, stop: Any = None, step: Any = None, **_: A
     if any(isinstance(bound, tl.tensor) for bound in (start, stop, step)):
         return flow.lane_range(flow, start, stop, step)
     return range(start, stop, step)
+
+
+class StaticRange:
+    """A range that the compiler unrolls: its loop variables are Python's numbers."""
+
+    def __init__(self, items: range):
+        self.items = items
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def make_static_range(flow: Any, *args: Any, **kwargs: Any) -> Any:
+    """A range that the compiler unrolls; the flow's own if a bound is a tensor."""
+    found = make_range(flow, *args, **kwargs)
+    return StaticRange(found) if isinstance(found, range) else found
 
 
 def _extreme(flow: Any, python: Callable, triton: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -32,8 +32,6 @@ from triton_viz.dsls.triton.control_flow.syntax import (
     ENDS,
     bound,
     ends,
-    has_attributes,
-    is_static_range,
     may_leave,
     seen_after,
     within,
@@ -251,11 +249,9 @@ class Rewriter(ExpressionRewriter):
         items = self.visit(node.iter)
         start: list[ast.stmt] = []
         target = node.target
-        as_tensor = False
         before = set(self.defined)
         if isinstance(target, ast.Name) and target.id in self.locals:
             name = target.id
-            as_tensor = has_attributes(name, node.body) and not is_static_range(node.iter)
             if id(node) in self.seen_after:
                 # The variable is read after the loop, where each lane needs its own last value.
                 if name not in self.defined:
@@ -268,10 +264,9 @@ class Rewriter(ExpressionRewriter):
         self.defined |= bound(node.target)
         body = [*start, *self._loop_body(loop, node.body)]
         self.defined = before
-        line, tensor = ast.Constant(node.lineno), ast.Constant(as_tensor)
         new = ast.copy_location(ast.For(target, name_node(loop), body, []), node)
         return [
-            assign_node(loop, call_flow("for_loop", line, items, tensor)),
+            assign_node(loop, call_flow("for_loop", ast.Constant(node.lineno), items)),
             new,
             *self._after(loop, node.orelse),
         ]

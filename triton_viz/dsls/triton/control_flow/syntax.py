@@ -57,14 +57,3 @@ def reads(name: str, nodes: Iterable[ast.AST]) -> int:
     updated = [n.target for n in every if isinstance(n, ast.AugAssign)]
     loaded = [n for n in every if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     return sum(isinstance(n, ast.Name) and n.id == name for n in (*updated, *loaded))
-
-
-def has_attributes(name: str, nodes: Iterable[ast.AST]) -> bool:
-    """Whether an attribute of a name is used, which only a tensor has: `i.to(tl.int64)`."""
-    every = (n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute))
-    return any(isinstance(n.value, ast.Name) and n.value.id == name for n in every)
-
-
-def is_static_range(node: ast.expr) -> bool:
-    """Whether this is a loop that the compiler unrolls."""
-    return isinstance(node, ast.Call) and "static_range" in ast.unparse(node.func)

@@ -10,7 +10,7 @@ import triton.language as tl
 from triton_viz.core.data import Atomic, Load, Store
 from triton_viz.dsls.triton.ops import adapters
 from triton_viz.dsls.triton.ops.op_traits import not_recorded, recorded_as
-from triton_viz.dsls.triton.ops.types import ADDRESS, ATOMIC, memory_dtype, narrow_name, to_memory, width
+from triton_viz.dsls.triton.ops.types import ADDRESS, Atomically, memory_dtype, narrow_name, to_memory, width
 from triton_viz.executor import atomics
 from triton_viz.executor.address_origin import Origin, joined
 from triton_viz.executor.affine import Affine, Box
@@ -146,7 +146,7 @@ class AccessOps:
         *policy: Any,
     ) -> Value:
         """The values at the pointers where the mask is true; elsewhere `other`, or 0."""
-        if policy and policy[-1] is True:
+        if policy and (policy[-1] is True or isinstance(policy[-1], Atomically)):
             self.on_waiting_op()  # volatile: another program may change it
         dtype = pointers.dtype.element_ty
         narrow = narrow_name(dtype)
@@ -201,19 +201,19 @@ class AccessOps:
     @not_recorded
     def create_atomic_load(self, pointers: Value, mask: Value | None, *order: Any) -> Value:
         """An atomic load, by which a program may wait for another program's store."""
-        return self.create_masked_load(pointers, mask, None, None, True)
+        return self.create_masked_load(pointers, mask, None, Atomically(order))
 
     @not_recorded
     def create_atomic_store(self, pointers: Value, values: Value, mask: Value | None, *order: Any) -> None:
         """An atomic store, for which another program may wait."""
-        self.create_masked_store(pointers, values, mask, ATOMIC)
+        self.create_masked_store(pointers, values, mask, Atomically(order))
 
     @not_recorded
     def create_atomic_poll(
         self, pointers: Value, expected: Value, timeout: Value | None, *order: Any
     ) -> Value:
         """Wait for a value. Lanes cannot wait for each other: if one has to, programs run one by one."""
-        found = self.create_masked_load(pointers, None, None, None, True)
+        found = self.create_masked_load(pointers, None, None, Atomically(order))
         matched = found.data == expected.data
         if not matched.all():
             if self.lanes.count > 1:

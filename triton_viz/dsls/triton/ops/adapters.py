@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 from triton_viz.dsls.base import Accessed, Adapter
-from triton_viz.dsls.triton.ops.types import ATOMIC, to_memory, width
+from triton_viz.dsls.triton.ops.types import Atomically, to_memory, width
 from triton_viz.executor.memory import effective
 from triton_viz.executor.value import Value
 
@@ -17,29 +17,36 @@ def _accessed(
     return Accessed(pointers, keep, builder.memory, packed, width(pointers.dtype), semantics)
 
 
-_WAITING = frozenset({"atomic", "acquire"})
-_SIGNALLING = frozenset({"atomic", "release"})
+def _semantics(order: tuple[Any, ...]) -> frozenset[str]:
+    """Those of Triton's memory order and scope; by default both acquire and release.
+
+    With the scope of a CTA, other programs may come between its read and its write.
+    """
+    said = [str(part).rsplit(".", 1)[-1].lower() for part in order]
+    if "cta" in said[1:]:
+        return frozenset()
+    sem = said[0] if said else "acquire_release"
+    return frozenset({"atomic"} | {name for name in ("acquire", "release") if name in sem})
+
+
+def _of_policy(policy: tuple[Any, ...]) -> frozenset[str]:
+    """The semantics of a load or store. A volatile load is taken for one that acquires."""
+    last = policy[-1] if policy else None
+    if isinstance(last, Atomically):
+        return _semantics(last.order)
+    return frozenset({"atomic", "acquire"}) if last is True else frozenset()
 
 
 def load(
     builder: Any, pointers: Value, mask: Value | None, other: Any = None, *policy: Any
 ) -> dict[str, Any]:
     """A load's arguments for callbacks."""
-    volatile = bool(policy) and policy[-1] is True
-    return {"accessed": _accessed(builder, pointers, mask, _WAITING if volatile else frozenset())}
+    return {"accessed": _accessed(builder, pointers, mask, _of_policy(policy))}
 
 
 def store(builder: Any, pointers: Value, values: Value, mask: Value | None, *policy: Any) -> dict[str, Any]:
     """A store's arguments for callbacks."""
-    signalling = bool(policy) and policy[-1] == ATOMIC
-    accessed = _accessed(builder, pointers, mask, _SIGNALLING if signalling else frozenset())
-    return {"accessed": accessed, "values": values}
-
-
-def _semantics(order: tuple[Any, ...]) -> frozenset[str]:
-    """The memory semantics of an atomic's `sem` argument. The default is acquire and release."""
-    sem = str(order[0]).rsplit(".", 1)[-1].lower() if order else "acquire_release"
-    return frozenset({"atomic"} | {name for name in ("acquire", "release") if name in sem})
+    return {"accessed": _accessed(builder, pointers, mask, _of_policy(policy)), "values": values}
 
 
 def atomic(

@@ -8,7 +8,7 @@ from triton_viz.dsls.triton.ops.op_traits import origin_rule
 from triton_viz.dsls.triton.ops.types import ADDRESS, COMPUTE_DTYPES, NARROW, RANGES, memory_dtype, width
 from triton_viz.executor.affine import Affine
 from triton_viz.executor.value import Value
-from triton_viz.numerics import floats
+from triton_viz.numerics import floats, rounding
 
 
 class CastOps:
@@ -31,8 +31,16 @@ class CastOps:
     create_ui_to_fp = create_si_to_fp
 
     def create_fp_to_si(self, arg: Value, type: Any) -> Value:
-        """Floats to integers, toward zero."""
-        return Value(arg.data.astype(COMPUTE_DTYPES[type.scalar]), type.scalar)
+        """Floats to integers, toward zero; what is out of range becomes the nearest end of it, as in PTX."""
+        data, np_dtype = arg.data, COMPUTE_DTYPES[type.scalar]
+        # PTX has no conversion to 8 bits: Triton's compiler takes the lower half of 16.
+        register = np.dtype(f"{np_dtype.kind}2") if np_dtype.itemsize == 1 else np_dtype
+        least, most = RANGES[register]
+        if float(data.min()) >= least and float(data.max()) < float(most + 1):  # and there is no NaN
+            found = data.astype(register)
+        else:
+            found = rounding.to_integer(data, register.type, "z")
+        return Value(found.astype(np_dtype, copy=False), type.scalar)
 
     create_fp_to_ui = create_fp_to_si
 

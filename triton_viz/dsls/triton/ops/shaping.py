@@ -67,10 +67,12 @@ class ShapeOps:
 
     def create_cat(self, left: Value, right: Value, *_: Any) -> Value:
         """Two blocks, one after the other along the first axis."""
+        _check_types("cat", left, right)
         return Value(np.concatenate(_aligned(left.data, right.data), axis=1), left.dtype)
 
     def create_join(self, left: Value, right: Value) -> Value:
         """Two blocks joined along a new last axis."""
+        _check_types("join", left, right)
         return Value(np.stack(_aligned(left.data, right.data), axis=-1), left.dtype)
 
     def create_split(self, arg: Value) -> tuple[Value, Value]:
@@ -113,6 +115,12 @@ def _moved(arg: Value, form: Callable[[Any], Any], data: Callable[[np.ndarray], 
     if arg.box is not None:
         return Value(None, arg.dtype, box=form(arg.box))
     return Value(data(arg.data), arg.dtype)
+
+
+def _check_types(op: str, left: Value, right: Value) -> None:
+    """Triton's compiler refuses blocks of two types, which its language layer lets through."""
+    if left.dtype.scalar != right.dtype.scalar:
+        raise TypeError(f"tl.{op} takes blocks of one type, not of {left.dtype} and {right.dtype}: cast one")
 
 
 def _aligned(*arrays: np.ndarray) -> list[np.ndarray]:

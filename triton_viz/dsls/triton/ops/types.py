@@ -3,7 +3,7 @@
 For bfloat16 and the 8-bit floats, which NumPy lacks, ops compute in float32 and round the result.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import triton.language as tl
@@ -42,8 +42,13 @@ MEMORY_DTYPES: dict[Any, np.dtype] = COMPUTE_DTYPES | {
     narrow: np.dtype(np.uint16 if narrow.primitive_bitwidth == 16 else np.uint8) for narrow in NARROW
 }
 ADDRESS = np.dtype(np.int64)
-ATOMIC = "atomic"
-"""The cache policy that marks a store as atomic."""
+
+
+class Atomically(NamedTuple):
+    """The cache policy that marks a load or store as atomic, with its memory order and scope."""
+
+    order: tuple[Any, ...]
+
 
 RANGES = {
     np_dtype: (int(np.iinfo(np_dtype).min), int(np.iinfo(np_dtype).max))

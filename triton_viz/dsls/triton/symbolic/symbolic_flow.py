@@ -14,7 +14,6 @@ from triton.runtime.jit import JITCallable, KernelInterface
 
 from triton_viz.dsls.triton.compat import source_of
 from triton_viz.dsls.triton.control_flow.lane_flow import Flow, Split
-from triton_viz.dsls.triton.control_flow.python_builtins import make_range
 from triton_viz.dsls.triton.control_flow.rewrite import rewritten
 from triton_viz.dsls.triton.symbolic.evaluate import atoms_of
 from triton_viz.dsls.triton.symbolic.expression import FALSE, TRUE, both, given, number, opposite
@@ -22,7 +21,7 @@ from triton_viz.dsls.triton.symbolic.expression_origin import Origin
 from triton_viz.dsls.triton.symbolic.nodes import Cond, Sum
 from triton_viz.dsls.triton.symbolic.symbolic_loops import SymbolicLoop
 from triton_viz.dsls.triton.symbolic.symbolic_ops import Stopped
-from triton_viz.dsls.triton.symbolic.symbolic_range import Key, Restart, Static, SymbolicRange
+from triton_viz.dsls.triton.symbolic.symbolic_range import Key, Restart, SymbolicRange
 from triton_viz.dsls.triton.symbolic.symbolic_rewrite import SymbolicRewriter
 from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, indices
 from triton_viz.executor.lanes import Lanes
@@ -147,9 +146,9 @@ class SymbolicFlow(Flow):
             frame.returned = True
         return frame.value
 
-    def for_loop(self, line: int, items: Any, as_tensor: bool) -> Any:
+    def for_loop(self, line: int, items: Any) -> Any:
         """Begin a `for`."""
-        return SymbolicLoop(self, (sys._getframe(1).f_code.co_filename, line), items, as_tensor)
+        return SymbolicLoop(self, (sys._getframe(1).f_code.co_filename, line), items)
 
     def while_loop(self, line: int) -> Any:
         """Begin a `while`."""
@@ -277,13 +276,6 @@ class SymbolicFlow(Flow):
         result = super()._enter(function, *args, **kwargs)
         self._entry = outer
         return result
-
-    def _substitutes(self) -> dict[Any, Callable]:
-        return {**super()._substitutes(), tl.static_range: self._static_range}
-
-    def _static_range(self, *args: Any, **kwargs: Any) -> Any:
-        found = make_range(self, *args, **kwargs)
-        return Static(found) if isinstance(found, range) else found
 
 
 def _is_plain_tensor(value: Any) -> bool:

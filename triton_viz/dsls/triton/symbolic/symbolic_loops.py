@@ -8,6 +8,7 @@ chosen way, the engine runs the kernel again with the other one (`Restart`).
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from triton_viz.dsls.triton.control_flow.python_builtins import StaticRange
 from triton_viz.dsls.triton.symbolic.carried import Probe, Replacement, solve, unpack
 from triton_viz.dsls.triton.symbolic.evaluate import Substitution, atoms_of
 from triton_viz.dsls.triton.symbolic.expression import (
@@ -38,7 +39,6 @@ from triton_viz.dsls.triton.symbolic.symbolic_range import (
     LONGEST,
     Key,
     Restart,
-    Static,
     SymbolicRange,
 )
 from triton_viz.dsls.triton.symbolic.symbolic_value import Symbolic, unknown_node
@@ -55,7 +55,7 @@ class SymbolicLoop:
     """A running loop. `regions[at - 1]` has the programs that continue after it, `regions[at]` those
     inside."""
 
-    def __init__(self, flow: "SymbolicFlow", key: Key, items: Any = None, as_tensor: bool = False):
+    def __init__(self, flow: "SymbolicFlow", key: Key, items: Any = None):
         self.flow, self.key, self.line = flow, key, key[1]
         self.index = ZERO
         """The current iteration."""
@@ -72,7 +72,6 @@ class SymbolicLoop:
         self._phase = ""
         self._held: Cond = TRUE
         self._items: Any = items
-        self._as_tensor = as_tensor
         self._names: tuple[str, ...] = ()
         self._values: tuple[Any, ...] = ()
         """The values before the loop of the variables that the body changes."""
@@ -88,15 +87,10 @@ class SymbolicLoop:
         chosen = flow.modes.get(self.key)
         if items is None:  # a while
             return chosen == "summarize"
-        if isinstance(items, Static):
+        if isinstance(items, StaticRange):
             self._items = items.items
             return False
         if isinstance(items, range):
-            if chosen == "unroll" or len(items) <= SHORT:
-                self._items = (
-                    SymbolicRange(flow, items.start, items.stop, items.step) if self._as_tensor else items
-                )
-                return False
             items = self._items = SymbolicRange(flow, items.start, items.stop, items.step)
         if not isinstance(items, SymbolicRange):
             return False

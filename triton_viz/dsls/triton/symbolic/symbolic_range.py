@@ -45,19 +45,6 @@ class Restart(Exception):
         self.key, self.mode = key, mode
 
 
-class Static:
-    """A range that the compiler unrolls."""
-
-    def __init__(self, items: range):
-        self.items = items
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-
 class SymbolicRange:
     """`range` with symbolic bounds."""
 
