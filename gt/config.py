@@ -30,18 +30,37 @@ def workers() -> int | None:
     value = os.environ.get("GT_WORKERS")
     if not value:
         return None
-    if not value.isdigit() or int(value) == 0:
+    if not value.isdecimal() or int(value) == 0:
         raise ValueError(f"GT_WORKERS must be the number of worker processes to start, but got {value!r}")
     return int(value)
 
 
 def timeout() -> float:
     """How long to wait for an answer, in seconds."""
-    value = os.environ.get("GT_TIMEOUT") or "600"
+    return _seconds("GT_TIMEOUT", 600)
+
+
+def _seconds(name: str, default: float) -> float:
+    value = os.environ.get(name)
     try:
-        return float(value)
+        seconds = float(value) if value else default
     except ValueError:
-        raise ValueError(f"GT_TIMEOUT must be a number of seconds, but got {value!r}") from None
+        seconds = -1.0
+    if not seconds >= 0:  # also NaN, which no time ever exceeds
+        raise ValueError(f"{name} must be a number of seconds, but got {value!r}")
+    return seconds
+
+
+def threads() -> int | None:
+    """How many threads each worker uses, if OMP_NUM_THREADS says so: a number, or a list with one for each
+    level of nested regions."""
+    value = os.environ.get("OMP_NUM_THREADS")
+    if not value:
+        return None
+    first = value.partition(",")[0].strip()
+    if not first.isdecimal() or int(first) == 0:
+        raise ValueError(f"OMP_NUM_THREADS must be a number of threads, but got {value!r}")
+    return int(first)
 
 
 def auto_compile() -> bool:
@@ -51,11 +70,7 @@ def auto_compile() -> bool:
 
 def compile_after() -> float:
     """How many seconds a repeated sequence must have run before it is compiled."""
-    value = os.environ.get("GT_COMPILE_AFTER") or "0.5"
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError(f"GT_COMPILE_AFTER must be a number of seconds, but got {value!r}") from None
+    return _seconds("GT_COMPILE_AFTER", 0.5)
 
 
 def instruction_log() -> str | None:

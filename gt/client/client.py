@@ -19,7 +19,7 @@ from gt.stream import modifiers as streams
 from gt.stream.describe import debug
 from gt.stream.instructions import GetData, LocalInstruction, Site
 from gt.stream.repeat_builder import RepeatBuilder
-from gt.stream.repeats import Repeat
+from gt.stream.repeats import Repeat, cut_after, weight
 from gt.stream.sequences import HotSequence
 from gt.stream.tensor_ids import client_id
 from gt.transport import protocol
@@ -257,7 +257,7 @@ class Client:
     def _send_some(self, whole: bool) -> bool:
         """Send pending instructions, as many as a message may have; returns whether there are more."""
         # The list stays the same object, and other threads only append to it: no instruction is lost.
-        pending = self._pending[: protocol.MAX_INSTRUCTIONS]
+        pending = self._pending[: cut_after(self._pending, 0, protocol.MAX_INSTRUCTIONS)]
         del self._pending[: len(pending)]
         held, sent = self._held, self.connection.sent
         try:
@@ -277,7 +277,7 @@ class Client:
                     self._expected = 0, None
                 self._pending[:0] = held + pending
             raise
-        return bool(self._pending) and len(pending) == protocol.MAX_INSTRUCTIONS
+        return bool(self._pending) and weight(pending) >= protocol.MAX_INSTRUCTIONS
 
     def _flush_regularly(self) -> None:
         """Send instructions that have waited too long, so that workers start while the program does not issue

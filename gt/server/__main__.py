@@ -5,6 +5,7 @@ import argparse
 from gt import command_line
 from gt.dispatcher.sharding.policy import SHARD_THRESHOLD
 from gt.errors import ConnectionLost
+from gt.server.local import remove_folder
 from gt.server.server import Server
 from gt.transport import shared_memory
 
@@ -58,6 +59,9 @@ def main() -> None:
     finally:
         if server is not None:
             server.close()
+        if not options.alive():  # the program was killed
+            remove_folder(options.address)
+            shared_memory.sweep_all()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from gt import config
+
 
 class LocalProcesses:
     """A server and N workers on this machine.
@@ -26,14 +28,13 @@ class LocalProcesses:
         shard_threshold: int | None = None,
         threads: int | None = None,
     ) -> None:
+        each = threads or config.threads() or max(1, (os.cpu_count() or 1) // workers)
         # The path of a socket is limited to about a hundred characters, which that of temporary files may
         # exceed.
         short = len(tempfile.gettempdir()) < 60
-        self._folder = Path(tempfile.mkdtemp(prefix="gt-", dir=None if short else "/tmp"))
-        self.address = f"ipc://{self._folder}/server"
+        folder = tempfile.mkdtemp(prefix="gt-", dir=None if short else "/tmp")
+        self.address = f"ipc://{folder}/server"
         common = ["--address", self.address, "--parent", str(os.getpid())]
-        wanted = threads or int(os.environ.get("OMP_NUM_THREADS") or 0)
-        each = wanted or max(1, (os.cpu_count() or 1) // workers)
         server = [*common, "--expect-workers", str(workers), *_flags(dispatcher_modifiers)]
         server += [] if enable_sharding else ["--no-sharding"]
         server += [] if shard_threshold is None else ["--shard-threshold", str(shard_threshold)]
@@ -73,7 +74,14 @@ class LocalProcesses:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_folder(self.address)
+
+
+def remove_folder(address: str) -> None:
+    """Remove the folder of a local server's sockets: the program does that or, if it was killed, the
+    server."""
+    if address.startswith("ipc://"):
+        shutil.rmtree(Path(address.removeprefix("ipc://")).parent, ignore_errors=True)
 
 
 def _flags(modifiers: Sequence[str]) -> list[str]:

@@ -2,16 +2,25 @@
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from gt.dispatcher.fair_share import Chunk
+from gt.errors import ProtocolError
 from gt.stream.instructions import Part
-from gt.stream.repeats import RepeatDecoder, RepeatEncoder
+from gt.stream.repeats import RepeatDecoder, RepeatEncoder, weight
 from gt.transport import protocol, shared_memory
 
 ACK_EVERY = 4
 """One acknowledgement covers up to this many batches. A client may send more without waiting for one."""
+
+MAX_QUEUED = 4096
+"""How many batches of one client may be queued. gt's client stays far below; one that exceeds it is
+refused."""
+
+MAX_QUEUED_INSTRUCTIONS = 1 << 20
+"""How many instructions these may have, with repeats expanded, before another batch is received."""
 
 ACK_SECONDS = 0.002
 """If the last acknowledgement was longer ago than this, a batch is acknowledged at once."""
@@ -57,7 +66,14 @@ class ClientPeer(Peer):
 
     def __init__(self, server: MessageServer, identity: bytes, hello: protocol.Hello) -> None:
         super().__init__(server, identity, hello)
-        self.decoder = RepeatDecoder()
+        self.decoder = RepeatDecoder(protocol.MAX_REPEATED)
+        self._last = 0
+        """The number of its last batch."""
+        self._open: deque[tuple[int, int]] = deque()
+        """Its batches that are not done: their numbers, and how many instructions they have with repeats
+        expanded."""
+        self.queued = 0
+        """The number of these instructions."""
         self.token = secrets.token_hex(16)
         """The token that it presents for direct reads from workers on other hosts."""
         self._direct_reads: dict[str, str] = {}
@@ -70,9 +86,25 @@ class ClientPeer(Peer):
             self._direct_reads = addresses
             self.post(protocol.DirectReads(self.token, addresses))
 
+    def receive(self, message: protocol.Batch) -> Sequence[Any]:
+        """The instructions of a batch, with repeats decoded. Raises ProtocolError if it is invalid."""
+        if len(message.instructions) > protocol.MAX_INSTRUCTIONS:
+            raise ProtocolError(f"a batch of {len(message.instructions)} instructions")
+        if message.sequence <= self._last:
+            raise ProtocolError(f"batch {message.sequence} after batch {self._last}")
+        if len(self._open) > MAX_QUEUED or self.queued > MAX_QUEUED_INSTRUCTIONS:
+            raise ProtocolError("the client sends without waiting for acknowledgements")
+        instructions = self.decoder.decode(message.instructions)
+        self._last = message.sequence
+        self._open.append((self._last, weight(instructions)))
+        self.queued += self._open[-1][1]
+        return instructions
+
     def ack(self, sequence: int) -> None:
         """Acknowledge all batches up to this one. Not every call sends a message: one covers those before
         it."""
+        while self._open and self._open[0][0] <= sequence:
+            self.queued -= self._open.popleft()[1]
         now = time.monotonic()
         if sequence % ACK_EVERY == 0 or self.returned or now - self._acked > ACK_SECONDS:
             self._acked = now

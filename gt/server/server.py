@@ -16,7 +16,7 @@ from gt.dispatcher import Dispatcher
 from gt.dispatcher.sharding.policy import SHARD_THRESHOLD, Policy
 from gt.errors import ConnectionLost, ProtocolError
 from gt.server.leaving_peers import LeavingPeers
-from gt.server.peers import ClientPeer, WorkerPeer
+from gt.server.peers import MAX_QUEUED, ClientPeer, WorkerPeer
 from gt.stream.modifiers import Installed, ModifierLike
 from gt.transport import protocol, shared_memory
 from gt.transport.connection import configure, endpoint, readable
@@ -26,10 +26,6 @@ TICK_SECONDS = 0.1
 
 MAX_REQUESTS = 256
 """The largest number of unanswered requests for statistics or layouts of one client."""
-
-MAX_QUEUED = 4096
-"""The largest number of queued batches of one client. gt's client stays far below; a client that exceeds it
-is refused."""
 
 
 class Server:
@@ -228,16 +224,12 @@ class Server:
 
     def _from_client(self, peer: ClientPeer, message: Any, frames: list[zmq.Frame]) -> None:
         match message:
-            case protocol.Batch(sequence, instructions, returned):
-                if len(instructions) > protocol.MAX_INSTRUCTIONS:
-                    raise ProtocolError(f"a batch of {len(instructions)} instructions")
-                session = self.dispatcher.sessions[peer.name]
-                if len(session.queue) + len(session.unplaced) > MAX_QUEUED:
-                    raise ProtocolError("the client sends without waiting for acknowledgements")
+            case protocol.Batch(sequence, _, returned):
+                instructions = peer.receive(message)
                 for worker in self.dispatcher.workers.values() if returned else ():
                     if isinstance(worker, WorkerPeer) and worker.memory:
                         worker.returned += [name for name in returned if name.startswith(worker.memory)]
-                self.dispatcher.receive(peer.name, sequence, peer.decoder.decode(instructions), frames)
+                self.dispatcher.receive(peer.name, sequence, instructions, frames)
             case protocol.FollowLog(path):
                 if not self._owned:
                     raise ProtocolError("only the program that started a server may set its log")

@@ -244,7 +244,10 @@ class RepeatEncoder:
 class RepeatDecoder:
     """Decodes repeats. Its input is untrusted: anything inconsistent raises a ProtocolError."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        """How many results the repeats of one message may have; None for any number. A small message can
+        stand for billions."""
         self._known: dict[int, Template] = {}
         self._ops = 0
         """How many ops these templates have in total."""
@@ -255,10 +258,15 @@ class RepeatDecoder:
         if Replay not in kinds and Define not in kinds:
             return instructions
         out: list[Any] = []
+        left = self._most
         for one in instructions:
             if type(one) is Define:
                 self._define(one)
             elif type(one) is Replay:
+                if left is not None:
+                    left -= sum(one.results[1::2])
+                    if left < 0:
+                        raise ProtocolError(f"a message whose repeats have more than {self._most} results")
                 out.append(self._repeat(one))
             else:
                 out.append(one)

@@ -32,6 +32,9 @@ MAX_MESSAGE = 1 << 26
 MAX_INSTRUCTIONS = 1 << 16
 """How many instructions a batch may have."""
 
+MAX_REPEATED = 1 << 18
+"""How many results the repeats of a batch may have."""
+
 
 # --- replies ---
 

@@ -226,11 +226,15 @@ def sweep_all() -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process of this host runs."""
+    """Whether a process of this host runs. One that its parent has not waited for yet has ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return not Path("/proc/self").exists()  # it has just ended, unless there is no /proc
+    return state not in (b"Z", b"X")

@@ -135,6 +135,52 @@ def test_ids_beyond_64_bits_are_refused(running: Cluster):
     assert [one.popen.poll() for one in running.processes] == [None, None]
 
 
+FULL: dict[str, Any] = {"shape": [0], "value": 1, "dtype": "float32"}
+STEPS = 8192
+
+
+def repeats(count: int, number: int = 1) -> bytes:
+    """A message with so many repeats of a sequence, which it defines."""
+    define = Define(0, [("full", (), FULL)] * STEPS, [0] * STEPS)
+    many = [Replay(0, [], [n * STEPS, STEPS], [], []) for n in range(count)]
+    return protocol.encode(protocol.Batch(number, [define, *many]))
+
+
+def test_a_small_message_that_stands_for_very_many_instructions_is_refused(running: Cluster):
+    """The server would expand it to half a billion instructions, and answer nobody meanwhile."""
+    with Stranger(running) as stranger:
+        stranger.ask(HELLO)
+        message = repeats(60_000)
+        assert len(message) < 1 << 21
+        answer = stranger.ask(message)
+        assert isinstance(answer, protocol.Refused)
+        assert "repeats have more than" in answer.error
+    assert works(running)
+
+
+def test_a_client_that_queues_very_many_repeats_is_refused(running: Cluster):
+    with Stranger(running) as stranger:
+        stranger.ask(HELLO)
+        for number in range(1, 1000):
+            stranger.socket.send(repeats(protocol.MAX_REPEATED // STEPS, number))
+        while not isinstance(answer := stranger.read(), protocol.Refused):
+            assert isinstance(answer, protocol.Ack)
+        assert "sends without waiting" in answer.error
+    assert works(running)
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1])
+def test_batches_are_numbered_in_ascending_order(running: Cluster, number: int):
+    """One with another number would never count as done."""
+    with Stranger(running) as stranger:
+        stranger.ask(HELLO)
+        stranger.socket.send(protocol.encode(protocol.Batch(1, [])))
+        stranger.socket.send(protocol.encode(protocol.Batch(number, [])))
+        while not isinstance(answer := stranger.read(), protocol.Refused):
+            assert isinstance(answer, protocol.Ack)
+        assert f"batch {number} after batch 1" in answer.error
+
+
 def test_random_instructions_have_no_effect_on_other_clients(running: Cluster):
     """Ops that are not there, results that are, tensors freed twice, text in place of numbers."""
     client = connect(running)

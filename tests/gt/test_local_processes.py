@@ -1,9 +1,13 @@
 """Processes that a program starts end with it, and leave no shared memory behind."""
 
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
+from gt import config
+from gt.transport.shared_memory import FOLDER, alive
 from tests.gt.helpers.servers import Cluster, eventually, is_alive
 from tests.programs import TIMEOUT
 
@@ -11,9 +15,14 @@ from tests.programs import TIMEOUT
 
 PARENT = """
 import gt, os, sys, time
+import numpy as np
 gt.init(workers=2, engine="numpy")
 print((gt.ones(2) + 1).tolist(), flush=True)
 pids = [stats["pid"] for stats in gt.debug.get_worker_stats().values()]
+folder = gt.client.session.current().connection.address
+print("folder", folder.removeprefix("ipc://").removesuffix("/server"), flush=True)
+data = gt.from_numpy(np.ones(1_000_000)) + 1
+assert data.sum().item() == 2_000_000
 print("pids", gt.debug.get_dispatcher_stats()["pid"], *pids, flush=True)
 {then}
 """
@@ -35,6 +44,10 @@ def test_local_processes_end_with_the_program(empty: Cluster, how: str):
         program.popen.send_signal(signal.SIGKILL)
     program.popen.wait(TIMEOUT)
     eventually(lambda: not any(map(is_alive, pids)), what=f"{pids} end")
+    folder = Path(program.output.split("folder ")[1].split()[0])
+    assert not folder.exists()
+    processes = [program.popen.pid, *pids]
+    assert not [path for pid in processes for path in FOLDER.glob(f"gt-{pid}-*")]
 
 
 def test_gt_workers_starts_processes_and_ctrl_c_ends_them(empty: Cluster):
@@ -49,7 +62,38 @@ def test_gt_workers_starts_processes_and_ctrl_c_ends_them(empty: Cluster):
     eventually(lambda: not is_alive(pid))
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "two"])
+def test_a_process_that_nobody_has_waited_for_has_ended():
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert not alive(pid)
+    os.waitpid(pid, 0)
+    assert not alive(pid)
+    assert alive(os.getpid())
+
+
+@pytest.mark.parametrize("name", ["GT_TIMEOUT", "GT_COMPILE_AFTER"])
+@pytest.mark.parametrize("value", ["nan", "-1", "soon"])
+def test_a_setting_that_is_no_number_of_seconds_is_an_error(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"{name} must be a number of seconds, but got '{value}'"):
+        config.timeout() if name == "GT_TIMEOUT" else config.compile_after()
+
+
+def test_the_number_of_threads_may_be_a_list(monkeypatch: pytest.MonkeyPatch):
+    """OpenMP takes one number for each level of nested regions."""
+    for value, threads in (("", None), ("3", 3), ("4,2", 4), (" 4 , 2", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert config.threads() == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    with pytest.raises(ValueError, match="OMP_NUM_THREADS must be a number of threads, but got 'many'"):
+        config.threads()
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "\N{SUPERSCRIPT TWO}"])
 def test_gt_workers_that_is_no_number_is_an_error(empty: Cluster, value: str):
     program = empty.run("-c", "import gt; gt.ones(1)", GT_WORKERS=value)
     assert program.ends() == 1
@@ -66,8 +110,6 @@ def test_servers_print_nothing_unless_verbose(empty: Cluster):
 
 
 def test_shared_memory_is_removed_when_all_processes_have_ended(empty: Cluster):
-    from gt.transport.shared_memory import FOLDER
-
     code = (
         "import gt, numpy as np, os; gt.init(workers=1, engine='numpy');"
         "x = gt.from_numpy(np.ones(1_000_000)); y = x.numpy();"

@@ -95,6 +95,48 @@ def test_a_function_takes_the_dtypes_that_pytorchs_takes(name: str):
         assert_same(getattr(gt, name)(gt.from_numpy(array)), theirs)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int32", "int64", "float16", "float64"])
+@pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
+def test_a_reduction_has_the_dtype_that_was_asked_for(client: Client, name: str, dtype: str):
+    if name.startswith("cum") and dtype == "bool":
+        pytest.skip("PyTorch has no bool scans")
+    where = (0,) if name.startswith("cum") else ()
+    ours = getattr(gt.tensor([100, 100, 3]), name)(*where, dtype=dtype)
+    theirs = getattr(torch.tensor([100, 100, 3]), name)(*where, dtype=getattr(torch, dtype))
+    assert_same(ours, theirs)
+
+
+FACTORS = {
+    "add": lambda x, y, z: x.add(y, alpha=100),
+    "sub": lambda x, y, z: x.sub(y, alpha=100),
+    "rsub": lambda x, y, z: (
+        type(y).rsub(y, x, alpha=100) if isinstance(y, gt.Tensor) else torch.rsub(y, x, alpha=100)
+    ),
+    "addcmul": lambda x, y, z: x.addcmul(y, z, value=2),
+    "addcdiv": lambda x, y, z: x.addcdiv(y, z.to(x.dtype), value=2),
+}
+"""Ops over tensors whose product, in the dtype of some of them, would overflow."""
+
+
+@pytest.mark.parametrize("wide", ["int16", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("name", FACTORS)
+def test_a_product_inside_an_op_is_computed_in_the_dtype_of_the_result(client: Client, name: str, wide: str):
+    if name == "addcdiv" and not dtypes.is_float(wide):
+        pytest.skip("it divides no integers")
+    arrays = np.array([1, 2], wide), np.array([100, 3], np.int8), np.array([100, 7], np.int8)
+    assert_same(FACTORS[name](*map(gt.from_numpy, arrays)), FACTORS[name](*map(to_torch, arrays)))
+
+
+def test_factors_that_pytorch_refuses_are_refused(client: Client):
+    whole, true = gt.tensor([1, 2]), gt.tensor([True, False])
+    with pytest.raises(DTypeError, match="Integer division with addcdiv"):
+        whole.addcdiv(whole, whole)
+    with pytest.raises(DTypeError, match="must not be a floating point number"):
+        gt.rsub(whole, 1, alpha=0.5)
+    with pytest.raises(DTypeError, match="bool tensor"):
+        gt.rsub(true, 1, alpha=3)
+
+
 def test_dtypes_promote_as_in_pytorch():
     for left in dtypes.DTYPES:
         for right in dtypes.DTYPES:

@@ -1,6 +1,6 @@
 """Elementwise methods with arguments of their own."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gt.errors import ArgumentError, DTypeError
 from gt.ops import dtypes
@@ -31,12 +31,12 @@ class ElementwiseMethods(LogicMethods, CastMethods):
     @api(in_place=True, number_first=True)
     def add(self, other: Operand, *, alpha: Number = 1) -> "Tensor":
         """`self + alpha * other`."""
-        return self._with("add", self._scaled(other, alpha))
+        return self._with("add", _scaled(other, self, alpha))
 
     @api("subtract", in_place=True, number_first=True)
     def sub(self, other: Operand, *, alpha: Number = 1) -> "Tensor":
         """`self - alpha * other`."""
-        return self._with("sub", self._scaled(other, alpha))
+        return self._with("sub", _scaled(other, self, alpha))
 
     @api("divide", in_place=True, number_first=True)
     def div(self, other: Operand, *, rounding_mode: str | None = None) -> "Tensor":
@@ -64,7 +64,9 @@ class ElementwiseMethods(LogicMethods, CastMethods):
     @api()
     def rsub(self, other: Operand, *, alpha: Number = 1) -> "Tensor":
         """`other - alpha * self`."""
-        return (self if alpha == 1 else self * alpha).__rsub__(other)
+        if self._value.spec.dtype == "bool" or (isinstance(other, TensorBase) and _dtype(other) == "bool"):
+            return self.__rsub__(other)  # which raises PyTorch's error
+        return _scaled(self, other, alpha).__rsub__(other)
 
     @api()
     def positive(self) -> "Tensor":
@@ -86,14 +88,20 @@ class ElementwiseMethods(LogicMethods, CastMethods):
     @api(in_place=True)
     def addcmul(self, tensor1: "Tensor", tensor2: "Tensor", *, value: Number = 1) -> "Tensor":
         """`self + value * tensor1 * tensor2`."""
-        product = tensor1 * tensor2
-        return self + (product if value == 1 else product * value)
+        x, first, second = _in_one_dtype(self, tensor1, tensor2)
+        product = first * second
+        return x + (product if value == 1 else product * _fitting(value, x))
 
     @api(in_place=True)
     def addcdiv(self, tensor1: "Tensor", tensor2: "Tensor", *, value: Number = 1) -> "Tensor":
         """`self + value * tensor1 / tensor2`."""
-        quotient = tensor1 / tensor2
-        return self + (quotient if value == 1 else quotient * value)
+        if not any(dtypes.is_float(_dtype(one)) for one in (tensor1, tensor2)):
+            raise DTypeError(
+                "Integer division with addcdiv is not supported. Convert a tensor first: x.to('float32')"
+            )
+        x, first, second = _in_one_dtype(self, tensor1, tensor2)
+        quotient = first / second
+        return x + (quotient if value == 1 else quotient * value)
 
     # --- one tensor ---
 
@@ -149,18 +157,38 @@ class ElementwiseMethods(LogicMethods, CastMethods):
         x = x.masked_fill(self == float("inf"), high)
         return x.masked_fill(self == float("-inf"), low)
 
-    def _scaled(self, other: Operand, alpha: Number) -> Operand:
-        """`other * alpha`, if PyTorch allows that alpha."""
-        if alpha == 1 and not isinstance(alpha, bool):
-            return other
-        with_other = other._value.spec.dtype if isinstance(other, TensorBase) else None
-        kinds = {dtypes.category(name) for name in (self._value.spec.dtype, with_other) if name}
-        kind = "float" if "float" in kinds or isinstance(other, float) else max(kinds)  # "int" > "bool"
-        if isinstance(alpha, bool) and kind != "bool":
-            raise DTypeError("Boolean alpha only supported for Boolean results.")
-        if isinstance(alpha, float) and kind != "float":
-            raise DTypeError(
-                "For integral input tensors, argument alpha must not be a floating point number."
-            )
-        scaled: Any = other
-        return scaled * alpha
+
+def _dtype(x: TensorBase) -> str:
+    return x._value.spec.dtype
+
+
+def _in_one_dtype(*tensors: TensorBase) -> "list[Any]":
+    """The tensors in the dtype that an operation over all of them computes in."""
+    dtype, rank = _dtype(tensors[0]), len(tensors[0]._value.spec.shape)
+    for x in tensors[1:]:
+        shape = x._value.spec.shape
+        dtype, rank = dtypes.promote(dtype, _dtype(x), rank, len(shape)), max(rank, len(shape))
+    return [cast("Tensor", x).to(dtype) for x in tensors]
+
+
+def _fitting(value: Number, x: TensorBase) -> Number:
+    """A factor in the category of a tensor's dtype."""
+    return value if dtypes.is_float(_dtype(x)) else int(value)
+
+
+def _scaled(x: Operand, beside: Operand, alpha: Number) -> Any:
+    """`x * alpha`, if PyTorch allows that alpha in an operation over x and `beside`.
+
+    It is computed in the dtype of that operation: in the dtype of x alone, it could overflow.
+    """
+    if alpha == 1 and not isinstance(alpha, bool):
+        return x
+    tensors = _in_one_dtype(*[one for one in (beside, x) if isinstance(one, TensorBase)])
+    number = next((one for one in (beside, x) if isinstance(one, Number)), False)
+    dtype = dtypes.promote_scalar(_dtype(tensors[0]), number)
+    kind = dtypes.category(dtype)
+    if isinstance(alpha, bool) and kind != "bool":
+        raise DTypeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and kind != "float":
+        raise DTypeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return (cast("Tensor", x).to(dtype) if isinstance(x, TensorBase) else x) * alpha

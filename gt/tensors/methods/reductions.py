@@ -109,7 +109,7 @@ class ReductionMethods(CastMethods):
 
     def _reduce(self, op: str, dim: Any, keepdim: bool, dtype: Any = None, **more: Any) -> "Tensor":
         x = self if dtype is None else self._cast(dtype)
-        return x._apply(op, dim=self._dims(dim), keepdim=keepdim, **more)
+        return _as_dtype(x._apply(op, dim=self._dims(dim), keepdim=keepdim, **more), dtype)
 
     def _one_dim(self, op: str, dim: Any) -> int | None:
         if dim is None:
@@ -122,7 +122,7 @@ class ReductionMethods(CastMethods):
 
     def _reduce_one(self, op: str, dim: Any, keepdim: bool, dtype: Any = None) -> "Tensor":
         x = self if dtype is None else self._cast(dtype)
-        return x._apply(op, dim=self._one_dim(op, dim), keepdim=keepdim)
+        return _as_dtype(x._apply(op, dim=self._one_dim(op, dim), keepdim=keepdim), dtype)
 
     def _spread(
         self, op: str, dim: Any, unbiased: bool, keepdim: bool, correction: Number | None
@@ -136,7 +136,7 @@ class ReductionMethods(CastMethods):
         if dim is None:
             raise TypeError(f'{op}() missing 1 required positional arguments: "dim"')
         x = self if dtype is None else self._cast(dtype)
-        return x._apply(op, dim=self._one_dim(op, dim) or 0, **more)
+        return _as_dtype(x._apply(op, dim=self._one_dim(op, dim) or 0, **more), dtype)
 
     def _extreme(self, name: str, dim: Any, keepdim: bool, other: Any) -> Any:
         if isinstance(dim, TensorBase):
@@ -153,3 +153,8 @@ class ReductionMethods(CastMethods):
         if one is None:  # of a number: itself
             return Extremes(self._apply("reshape", shape=()), indices)
         return Extremes(self._apply("take_along", indices, dim=one), indices)
+
+
+def _as_dtype(result: "Tensor", dtype: Any) -> "Tensor":
+    """A result in the dtype that was asked for. Integers are added up and multiplied in 64 bits."""
+    return result if dtype is None else result._cast(dtype)

@@ -7,8 +7,8 @@ list with missing entries; a number in place of a tensor is the attribute itself
 are strings ("torch.float32"), complex numbers ["complex", re, im]. An op that draws random numbers has a seed
 in place of a generator, so that it gives the same on every worker.
 
-An op that changes its arguments gets copies, which are its results: no value on a worker ever changes. Ops
-that would give access to memory that no instruction wrote, to files or to other devices are refused.
+An op that changes its arguments gets copies, which are its results: no value on a worker ever changes.
+`aten_allowed` has the ops that clients may use.
 """
 
 import functools
@@ -19,34 +19,8 @@ from typing import Any, NamedTuple
 import torch
 
 from gt.ops.aten import OWN, PREFIX, RESULTS, SEED, TORCH_DTYPES
+from gt.worker.engine.torch.aten_allowed import is_allowed
 from gt.worker.engine.torch.numbers import in_float32, like
-
-REFUSED = frozenset(
-    {
-        *("empty", "empty_like", "empty_strided", "empty_permuted", "empty_quantized", "new_empty"),
-        *(
-            "new_empty_strided",
-            "resize",
-            "resize_",
-            "resize_as_",
-            "set_",
-            "set",
-            "from_file",
-            "_resize_output_",
-        ),
-        *("record_stream", "_copy_from", "_copy_from_and_resize", "item", "_local_scalar_dense", "is_pinned"),
-        *("pin_memory", "_pin_memory", "_print", "as_strided", "as_strided_", "to", "data"),
-        *(
-            "_thnn_fused_lstm_cell",
-            "_use_cudnn_ctc_loss",
-            "_cudnn_ctc_loss",
-            "as_strided_copy",
-            "_unsafe_view",
-        ),
-        *("_new_zeros_with_same_feature_meta", "_fw_primal", "_make_dual", "retain_grad", "requires_grad_"),
-    }
-)
-"""Ops by name, without their overloads."""
 
 
 def is_aten(op: str) -> bool:
@@ -76,9 +50,9 @@ class _Call:
         overload = overload or "default"
         if (
             not op.startswith(PREFIX)
-            or packet in REFUSED
             or found is None
             or overload not in found.overloads()
+            or not is_allowed(packet, getattr(found, overload).name())
         ):
             raise ValueError(f"{op} is not an op that clients may use")
         self._function = getattr(found, overload)

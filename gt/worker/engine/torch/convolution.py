@@ -58,6 +58,9 @@ def avg_pool2d_grad(
     g: torch.Tensor, kernel: Pair, stride: Pair, padding: Pair, shape: Sequence[int]
 ) -> torch.Tensor:
     x = g.new_empty(1).expand(tuple(shape))
+    result = F.avg_pool2d(x.to("meta"), tuple(kernel), tuple(stride), tuple(padding)).shape
+    if g.shape != result:  # PyTorch does not check it, and would write beyond the result
+        raise ValueError(f"a gradient of shape {list(g.shape)} does not fit a result of {list(result)}")
     return torch.ops.aten.avg_pool2d_backward(
         g, x, list(kernel), list(stride), list(padding), False, True, None
     )

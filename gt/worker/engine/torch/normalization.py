@@ -24,6 +24,8 @@ def layer_norm_grad(
     normalized_shape: Sequence[int],
     eps: float,
 ) -> torch.Tensor:
+    if g.shape != x.shape:  # PyTorch does not check it, and would read beyond the smaller one
+        raise ValueError(f"a gradient of shape {list(g.shape)} does not fit a result of {list(x.shape)}")
     shape = list(normalized_shape)
     _, mean, rstd = torch.native_layer_norm(x, shape, weight, None, eps)
     wanted = [True, False, False]
