@@ -19,7 +19,7 @@ from tests.gt.helpers.servers import Cluster, cluster, connect
 from tests.moved import moved
 
 # Tests of hot paths compile, and say so; elsewhere a compiler would only take the others' time.
-os.environ.setdefault("GT_COMPILE_AFTER", "1000000")
+os.environ.setdefault("GT_COMPILE_AFTER", "inf")
 
 # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so; tests press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -239,7 +239,9 @@ def test_a_step_over_the_wire_is_a_small_message_however_many_ops_it_has(
 
 @pytest.mark.thorough  # it compiles what the loops above compile
 def test_the_example_prints_what_was_found_and_compiled_and_gained(tmp_path: Path):
-    said = run_python("-m", "examples.hotpath", environment={"GT_CACHE_DIR": str(tmp_path)})
+    said = run_python(
+        "-m", "examples.hotpath", environment={"GT_CACHE_DIR": str(tmp_path), "GT_COMPILE_AFTER": "0.1"}
+    )
     losses = [float(one) for one in re.findall(r"\d+ steps a second, loss (\d\.\d+)", said.stdout)]
     assert losses == [pytest.approx(losses[0], abs=2e-4)] * 2, said.stdout
     assert re.search(r"[1-9]\d* sequence\(s\), [1-9]\d* instructions of repeats", said.stdout), said.stdout

@@ -21,6 +21,9 @@ from tests.programs import TIMEOUT
 
 ROOT = Path(__file__).parents[3]
 
+SETTINGS = {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", "GT_COMPILE_AFTER": "inf"}
+"""What processes start with. A compiler would take the other tests' time: tests that need one ask for it."""
+
 
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -50,7 +53,7 @@ class Process:
             stdout=self._file,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
-            env=clean | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"} | environment,
+            env=clean | SETTINGS | environment,
         )
         self.output = ""
 
