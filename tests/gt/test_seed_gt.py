@@ -246,7 +246,7 @@ def test_multiple_clients(two_workers: Cluster):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(TIMEOUT)
     assert results == {n: [n] * 4 for n in range(4)}
 
 

@@ -15,10 +15,11 @@ from gt.stream.instructions import ArrayData, CreateTensor, Op
 from gt.transport import protocol
 from tests.gt.helpers.servers import Cluster, connect, eventually, works
 from tests.gt.helpers.strangers import HELLO, Stranger
+from tests.programs import TIMEOUT
 
 
 def raw(running: Cluster) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", running.port), timeout=10)
+    return socket.create_connection(("127.0.0.1", running.port), timeout=TIMEOUT)
 
 
 def greeting() -> bytes:
