@@ -19,6 +19,7 @@ from tests.gt.samples import (
     training,
 )
 from tests.gt.samples.base import Sample
+from tests.thorough import THOROUGH
 
 GROUPS = (
     *(generated, elementwise, logic, activations, reductions, shaping, indexing, products),
@@ -34,13 +35,12 @@ def on_every_system(samples: list[Sample], on_jax: int = 6) -> list[Any]:
 
     What an op computes depends on the engine; that its attributes survive the journey, on the op alone.
     JAX takes longer to compile a sample than all else takes, and shares its functions with NumPy: one of each
-    op and every `on_jax`-th of the others run always, the rest in `make test-all`.
+    op and every `on_jax`-th of the others run always, the others in `make test-all`.
     """
     once = {sample.op: sample for sample in reversed(samples)}
     chosen = [(engine, sample) for engine in ("pytorch", "numpy") for sample in samples]
     chosen += [("processes", sample) for sample in once.values()]
-    found = [pytest.param(system, sample, id=f"{system}-{sample}") for system, sample in chosen]
     for n, sample in enumerate(samples):
-        marks = () if sample is once[sample.op] or n % on_jax == 0 else pytest.mark.thorough
-        found.append(pytest.param("jax", sample, id=f"jax-{sample}", marks=marks))
-    return found
+        if THOROUGH or sample is once[sample.op] or n % on_jax == 0:
+            chosen.append(("jax", sample))
+    return [pytest.param(system, sample, id=f"{system}-{sample}") for system, sample in chosen]
