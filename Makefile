@@ -22,6 +22,8 @@ help: ## list these targets
 demo: .venv/.demo ## a one-minute tour of both packages; ends by itself
 	@$(BIN)/python demo.py
 
+# Tests start hundreds of programs: each would compile the modules that it imports, if none kept them.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.test $(OLDER)/.stamp frontend/node_modules/.stamp ## run the tests
 	@bash tools/ensure_chromium.sh
 	@$(NPM) run --silent test

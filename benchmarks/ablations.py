@@ -248,7 +248,7 @@ class Side:
         """End the process; its server and workers end with it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(timeout=30)
+        self._process.wait()
 
 
 def _benchmark(mechanism: str, work: str, place: str, compiled: bool) -> Benchmark:

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.harness import Job, afterwards, benchmark, cost_at_most, index_at_most, speed_at_least
 
-COMPILE_SECONDS = 240
+COMPILE_SECONDS = 20_000
 """Seconds that the compiler may take."""
 
 

@@ -34,7 +34,7 @@ class Interpreter:
         return float(self._process.stdout.readline())
 
     def _end(self) -> None:
-        self._process.communicate(timeout=30)  # no more input: it ends
+        self._process.communicate()  # no more input: it ends
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import gt
 from gt.client import session
 
 STEPS = 300
-COMPILE_SECONDS = 180
+COMPILE_SECONDS = 1800
 """Seconds to wait for the compiler, at the most."""
 
 

@@ -9,7 +9,8 @@
     GT_CONFIG=FILE            signals, which name layouts: see gt.signal
     GT_WORKERS=N              start N worker processes, instead of one inside the program
     GT_AUTO_COMPILE=0         do not compile repeated sequences
-    GT_COMPILE_AFTER=SECONDS  how long a repeated sequence has run before it is compiled (0.5)
+    GT_COMPILE_AFTER=SECONDS  how long a repeated sequence has run before it is compiled (0.5);
+                              inf: none is, not even one that is to be compiled at once
     GT_CACHE_DIR=FOLDER       the cache of compiled code (~/.cache/gt)
     GT_TIMEOUT=SECONDS        how long to wait for a server that is connected but does not answer (600)
 

@@ -17,9 +17,13 @@ from gt.client import session as session_module
 from gt.server.embedded import LocalConnection, LocalServer
 from tests.gt.helpers.servers import Cluster, cluster, connect
 from tests.moved import moved
+from tests.thorough import THOROUGH, fewer
 
 # Tests of hot paths compile, and say so; elsewhere a compiler would only take the others' time.
-os.environ.setdefault("GT_COMPILE_AFTER", "1000000")
+os.environ.setdefault("GT_COMPILE_AFTER", "inf")
+
+# JAX compiles every shape it meets anew, which takes longer than all that tests then compute.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so; tests press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -42,10 +46,6 @@ ON_JAX_TOO = {
     "test_in_place",
     "test_client",
 }
-
-
-THOROUGH = os.environ.get("TAPESTRY_TEST_ALL") == "1"
-"""Whether to run tests marked `thorough` too: further variants of slow tests. `make test-all` sets it."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -98,9 +98,14 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Hypothesis wraps a parametrized test's settings once more for each case: a thousand are too deep."""
+    """Give a test of hypothesis its number of examples, and put back its settings.
+
+    They are wrapped once more for each case of a parametrized test: a thousand are too deep.
+    """
     test = getattr(item, "function", None)
-    before = getattr(test, SETTINGS, None)
+    before: hypothesis.settings | None = getattr(test, SETTINGS, None)
+    if before is not None:
+        setattr(test, SETTINGS, hypothesis.settings(before, max_examples=fewer(before.max_examples)))
     yield
     if before is not None:
         setattr(test, SETTINGS, before)

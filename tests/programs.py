@@ -21,6 +21,7 @@ def run_python(
 ) -> subprocess.CompletedProcess[str]:
     """What `python ARGUMENTS` printed. It runs in this environment without our own flags, plus those given.
 
+    It compiles no repeated sequences unless the flags given say so: a compiler would take the others' time.
     It must succeed, or fail if that is what is expected. One that does not end says where it is.
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("GT_", "TRITON_"))}
@@ -30,7 +31,7 @@ def run_python(
         stderr=subprocess.PIPE,
         text=True,
         cwd=cwd,
-        env=clean | (environment or {}),
+        env=clean | {"GT_COMPILE_AFTER": "inf"} | (environment or {}),
     )
     with process:
         try:

@@ -15,8 +15,8 @@ from gt.stream.modifiers import ModifierLike, Modifiers
 _lock = threading.RLock()
 _current: Client | None = None
 
-START_SECONDS = 60.0
-"""How long local processes may take to start."""
+START_SECONDS = 600.0
+"""How long local processes may take to start, beside busy ones. If one ends, it is noticed at once."""
 
 
 def current() -> Client:

@@ -23,7 +23,7 @@ from gt.worker.compile.compiled_code import Invocation, PendingResult, Skipped
 from gt.worker.limits.guard import Guard
 from gt.worker.limits.memory import Limit
 from gt.worker.worker import Outcome, Worker
-from tests.programs import TIMEOUT
+from tests.gt.helpers.hot_server import COMPILER_TIMEOUT
 
 _Pointers = ctypes.POINTER(ctypes.c_void_p)
 _Function = ctypes.CFUNCTYPE(
@@ -141,7 +141,7 @@ class Steps:
             self.do(Upload(n, np.linspace(-1, 2, 64, dtype=np.float32) * (n + 1)))
         for _ in range(3):
             self.do(self.step())
-        assert self.worker.hot_paths.compiler.wait(TIMEOUT)
+        assert self.worker.hot_paths.compiler.wait(COMPILER_TIMEOUT)
         self.do(self.step())
         self.worker.execute_held()
         self._before = self.worker.hot_paths.replays

@@ -69,6 +69,19 @@ def test_a_worker_does_not_wait_until_it_takes_another_job(monkeypatch: pytest.M
     compiler.close()
 
 
+def test_nothing_is_compiled_any_more_when_it_was_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Else who waits for the compiler would wait for ever."""
+    monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
+    compiler = Compiler()
+    compiler.request(graph(8))
+    assert compiler._helper is not None
+    assert compiler.get_stats()["compiling"] == 1
+    compiler._helper.kill()
+    assert compiler.get_stats()["compiling"] == 0
+    assert compiler.wait(0.1)
+    compiler.close()
+
+
 def test_what_was_not_compiled_when_it_ended_is_requested_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -82,7 +82,7 @@ def test_threads_that_read_at_once_get_their_own(far: Client):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(TIMEOUT)
     assert not any(thread.is_alive() for thread in threads)
     assert wrong == []
 

@@ -23,6 +23,7 @@ from gt.transport.protocol import Member
 from gt.worker import Worker
 from gt.worker.collectives import exchange as exchange_module
 from tests.gt.helpers.servers import Cluster, Process, cluster, connect
+from tests.programs import TIMEOUT
 
 NAMES = ("worker_0", "worker_1", "worker_2")
 SHAPE = (90, 120)  # large enough for a sum in parts
@@ -82,7 +83,7 @@ class Group:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(TIMEOUT)
         assert not any(thread.is_alive() for thread in threads), "a worker hangs"
         return {name: results[name] for name in target.workers}
 

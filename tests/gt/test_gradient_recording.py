@@ -177,7 +177,7 @@ def test_threads_go_back_through_their_own_graphs() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(TIMEOUT)
     assert not errors
     assert plans.replayed
 

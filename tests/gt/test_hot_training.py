@@ -14,6 +14,7 @@ import gt
 from examples import train_parallel, train_transformer
 from gt.client import Client, session
 from gt.client.connection import RemoteConnection
+from tests.gt.helpers.hot_server import COMPILER_TIMEOUT
 from tests.gt.helpers.servers import eventually
 from tests.programs import TIMEOUT, run_python
 
@@ -99,18 +100,18 @@ def until_compiled(program: Program) -> list[list[float]]:
         given.append(program())
         before = compiling()
         if before:  # let the compiler have the machine until it has done something
-            eventually(lambda: compiling() < before or time.sleep(0.2), "compiled")
+            eventually(lambda: compiling() < before or time.sleep(0.2), "compiled", COMPILER_TIMEOUT)
         return all(one["replays"] > 0 for one in worker_stats())
 
-    eventually(replayed, "compiled")
+    eventually(replayed, "compiled", COMPILER_TIMEOUT)
     given.append(program())
     return given
 
 
 @pytest.fixture
-def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def settings(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("GT_COMPILE_AFTER", "0")
-    monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("GT_CACHE_DIR", str(cache))
 
 
 def variant(program: Program, workers: int, thorough: bool = False) -> Any:
@@ -123,7 +124,7 @@ def variant(program: Program, workers: int, thorough: bool = False) -> Any:
     [
         variant(changing, 1),
         variant(cnn, 2),
-        variant(transformer, 2),
+        variant(transformer, 2, thorough=True),  # the compiler takes minutes for attention
         variant(wide, 1, thorough=True),  # a part of `changing`
         variant(wide, 2, thorough=True),
         variant(cnn, 1, thorough=True),
@@ -239,7 +240,9 @@ def test_a_step_over_the_wire_is_a_small_message_however_many_ops_it_has(
 
 @pytest.mark.thorough  # it compiles what the loops above compile
 def test_the_example_prints_what_was_found_and_compiled_and_gained(tmp_path: Path):
-    said = run_python("-m", "examples.hotpath", environment={"GT_CACHE_DIR": str(tmp_path)})
+    said = run_python(
+        "-m", "examples.hotpath", environment={"GT_CACHE_DIR": str(tmp_path), "GT_COMPILE_AFTER": "0.1"}
+    )
     losses = [float(one) for one in re.findall(r"\d+ steps a second, loss (\d\.\d+)", said.stdout)]
     assert losses == [pytest.approx(losses[0], abs=2e-4)] * 2, said.stdout
     assert re.search(r"[1-9]\d* sequence\(s\), [1-9]\d* instructions of repeats", said.stdout), said.stdout

@@ -18,7 +18,7 @@ from gt.stream.sequences import HotSequence, Step
 from gt.worker.compile.background import Background
 from gt.worker.compile.graph import MADE, Graph, function_of, mapping_of
 from tests.gt.helpers.hot_server import compiled, stats
-from tests.gt.samples import SAMPLES, Sample
+from tests.gt.samples import SAMPLES, Sample, some_of_each_op
 from tests.programs import run_python
 
 # --- graphs ---
@@ -50,7 +50,7 @@ def sequence_of(ops: list[Op]) -> HotSequence:
     return HotSequence(steps)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.op)
+@pytest.mark.parametrize("sample", some_of_each_op(SAMPLES, 6), ids=lambda sample: sample.op)
 def test_a_graph_of_an_op_computes_what_the_op_does(monkeypatch: pytest.MonkeyPatch, sample: Sample):
     monkeypatch.setenv("GT_AUTO_COMPILE", "0")
     server, recorder = LocalServer(), Recorder()

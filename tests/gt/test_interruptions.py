@@ -12,7 +12,7 @@ import gt
 from gt.errors import ConnectionLost, WorkerError
 from gt.server.embedded import LocalServer
 from tests.gt.helpers.servers import Cluster
-from tests.programs import run_python
+from tests.programs import TIMEOUT, run_python
 
 
 def test_a_program_continues_after_an_interrupt_in_the_middle_of_work():
@@ -83,7 +83,7 @@ def server_lock() -> Iterator[None]:
 def test_an_interrupt_while_waiting_for_room_loses_nothing(running: Cluster):
     code = f"""
 import gt, os, signal, threading
-gt.connect("{running.address}", timeout=20)
+gt.connect("{running.address}", timeout={TIMEOUT})
 x = gt.ones(400, 400)
 threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 y = x

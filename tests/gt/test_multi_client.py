@@ -50,7 +50,7 @@ def test_clients_in_tight_fetch_loops_receive_only_their_own_values(running: Clu
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(TIMEOUT)
     assert wrong == []
     assert counts == [150] * 6
 
@@ -68,7 +68,7 @@ def test_threads_of_one_client_receive_their_own_answers(running: Cluster):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(TIMEOUT)
     client.close()
     assert seen == {n: {float(n)} for n in range(4)}
 
@@ -90,7 +90,7 @@ def test_threads_of_one_client_upload_side_by_side(running: Cluster):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(TIMEOUT)
     client.close()
     assert wrong == []
 

@@ -5,10 +5,7 @@ and `pytest -v` in test_running_tests.py.
 """
 
 import re
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +20,10 @@ from gt.dispatcher.tensor_handle import ShardInfo, TensorHandle
 from gt.server.embedded import LocalServer
 from gt.worker import Worker
 from tests.gt.helpers.seeds import DATA, lines
-from tests.gt.helpers.servers import Cluster, connect, free_port
+from tests.gt.helpers.servers import Cluster, connect
 from tests.gt.helpers.spread import using
 from tests.gt.helpers.threads import ThreadServer
-from tests.programs import ROOT, TIMEOUT, run_python
+from tests.programs import TIMEOUT, run_python
 
 
 def test_auto_server():
@@ -246,49 +243,30 @@ def test_multiple_clients(two_workers: Cluster):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(TIMEOUT)
     assert results == {n: [n] * 4 for n in range(4)}
 
 
 # --- running it ---
 
 
-@pytest.fixture(scope="module")
-def scripts() -> Iterator[dict[str, subprocess.Popen[str]]]:
-    """All of them at once: each waits for processes of its own."""
-    commands = {
-        "demo": ["demo.py"],
-        "test_grad": ["test_grad.py"],
-        "show_stats": ["-m", "examples.show_stats"],
-        "simple_launch": ["simple_launch.py", "-p", str(free_port())],
-        "two workers": ["simple_launch.py", "--workers", "2", "-p", str(free_port()), "--engine", "numpy"],
-    }
-    started = {
-        name: subprocess.Popen(
-            [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        for name, command in commands.items()
-    }
-    yield started
-    for process in started.values():
-        process.kill()
-        process.communicate()
-
-
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("command", "says"),
     [
-        ("simple_launch", r"worker_0 \(pytorch\) joined; 1 in all.*\nok\n"),
-        ("two workers", r"joined; 2 in all(.*\n)*worker_1 \(numpy\) carried out(.*\n)*ok\n"),
-        ("demo", r"gt trained a model"),
-        ("test_grad", r"\w"),
-        ("show_stats", r"total_instructions +\d+\n(.*\n)*.*hot_sequences"),
+        ("simple_launch.py -p {port}", r"worker_0 \(pytorch\) joined; 1 in all.*\nok\n"),
+        (
+            "simple_launch.py --workers 2 -p {port} --engine numpy",
+            r"joined; 2 in all(.*\n)*worker_1 \(numpy\) carried out(.*\n)*ok\n",
+        ),
+        ("demo.py", r"gt trained a model"),
+        ("test_grad.py", r"\w"),
+        ("-m examples.show_stats", r"total_instructions +\d+\n(.*\n)*.*hot_sequences"),
     ],
 )
-def test_scripts(scripts: dict[str, subprocess.Popen[str]], name: str, says: str):
+def test_scripts(empty: Cluster, command: str, says: str):
     """'python simple_launch.py: This automatically runs the test after starting the system.'; '--workers 2';
     'demo.py: Simple API demo'; 'test_grad.py: Standalone gradient test';
     'Example script: examples/show_stats.py'"""
-    out, _ = scripts[name].communicate(timeout=TIMEOUT)
-    assert scripts[name].returncode == 0, out
-    assert re.search(says, out, re.DOTALL if name == "simple_launch" else 0), out
+    script = empty.run(*command.format(port=empty.port).split())
+    assert script.ends() == 0, script.output
+    assert re.search(says, script.output, re.DOTALL if "pytorch" in says else 0), script.output

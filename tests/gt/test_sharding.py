@@ -236,7 +236,7 @@ def test_two_clients_exchange_at_once_and_neither_waits_for_ever():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(TIMEOUT)
     assert {n: round(value, 3) for n, value in results.items()} == {0: 1.0, 1: 2.0, 2: 3.0}
     for client in clients:
         client.close()

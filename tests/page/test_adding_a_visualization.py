@@ -13,10 +13,8 @@ from playwright.sync_api import expect
 
 from tests.gt.helpers.servers import Process
 from tests.page.helpers.browser import Visit
-from tests.page.helpers.pages import browser, seen
 from tests.programs import ROOT, TIMEOUT, run_python
 
-__all__ = ["browser", "seen"]  # fixtures
 PAGE = (ROOT / "docs" / "adding-a-visualization.md").read_text()
 PYTHON = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
 TYPESCRIPT = dict(re.findall(r"```typescript\n// (\S+)\n(.*?)```", PAGE, re.DOTALL))

@@ -13,14 +13,12 @@ from examples import matmul, vector_add
 from tests.page.helpers.browser import Visit
 from tests.page.helpers.pages import (
     TIMES,
-    browser,
     choose_op,
     highlighted,
     line_of,
     marked_line,
     marked_op,
     open_view,
-    seen,
     served,
     tile,
     wait_until_at_rest,
@@ -30,7 +28,6 @@ from tests.triton_viz.helpers.kernels import copy_strided
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("no_launches")
-__all__ = ["browser", "seen"]  # fixtures
 
 
 # Tiles of 16 by 16; the last ones of the 40 rows and 56 columns are half full.

@@ -12,9 +12,9 @@ from gt.inspect import timeline
 from tests.gt.device.test_tape import llama_log
 from tests.gt.test_timeline import log
 from tests.page.helpers.browser import Visit
-from tests.page.helpers.pages import browser, colours, seen, served
+from tests.page.helpers.pages import colours, served
 
-__all__ = ["browser", "llama_log", "log", "seen"]  # fixtures
+__all__ = ["llama_log", "log"]  # fixtures
 pytestmark = pytest.mark.usefixtures("no_launches")
 HEIGHT, AXIS = 34, 26
 """Of a lane and of the axis above them, as timeline.ts draws them."""

@@ -14,14 +14,14 @@ import triton_viz
 from examples import matmul
 from tests.gt.helpers.servers import Process
 from tests.page.helpers.browser import Visit
-from tests.page.helpers.pages import browser, seen, served, wait_until_at_rest, wait_until_drawn
+from tests.page.helpers.pages import served, wait_until_at_rest, wait_until_drawn
 from tests.page.test_page_sharded import log
 from tests.triton_viz.helpers import kernels
 from tests.triton_viz.nki_kernels import modern
 from tests.triton_viz.test_nki_kernels import CASES
 from triton_viz.core.data import Launch
 
-__all__ = ["browser", "log", "seen"]  # fixtures
+__all__ = ["log"]  # fixtures
 VIEWS = ("matmul", "attention", "cube", "profile", "chip-profile", "issues", "cluster", "help")
 FAINT = """() => {
     const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });

@@ -9,22 +9,12 @@ from playwright.sync_api import Page, expect
 
 import triton_viz
 from tests.page.helpers.browser import Visit
-from tests.page.helpers.pages import (
-    browser,
-    highlighted,
-    line_of,
-    marked_line,
-    open_view,
-    seen,
-    served,
-    wait_until_drawn,
-)
+from tests.page.helpers.pages import highlighted, line_of, marked_line, open_view, served, wait_until_drawn
 from tests.triton_viz.nki_kernels import broken, classic, modern
 from tests.triton_viz.test_nki_kernels import CASES, Case
 from triton_viz.core.data import Access, Dot, Launch, Reduce, SbufEvent, Transfer
 from triton_viz.visualizer import interface
 
-__all__ = ["browser", "seen"]  # fixtures
 pytestmark = pytest.mark.usefixtures("no_launches")
 SPELLINGS = pytest.mark.parametrize("spelling", [classic, modern], ids=["classic", "modern"])
 ALL = {case.kernel: case for case in CASES}

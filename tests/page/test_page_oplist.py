@@ -10,9 +10,8 @@ from playwright.sync_api import expect
 
 import triton_viz
 from tests.page.helpers.browser import Visit
-from tests.page.helpers.pages import browser, choose_op, open_view, seen, served
+from tests.page.helpers.pages import choose_op, open_view, served
 
-__all__ = ["browser", "seen"]
 pytestmark = pytest.mark.usefixtures("no_launches")
 LOADS = 1_000
 

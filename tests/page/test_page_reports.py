@@ -7,17 +7,10 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.page.helpers.browser import Visit
-from tests.page.helpers.pages import (
-    browser,
-    colours,
-    highlighted,
-    line_of,
-    seen,
-    wait_until_at_rest,
-)
+from tests.page.helpers.pages import colours, highlighted, line_of, wait_until_at_rest
 from tests.page.helpers.traces import address, show, traces
 
-__all__ = ["address", "browser", "seen", "show", "traces"]  # fixtures
+__all__ = ["address", "show", "traces"]  # fixtures
 
 
 def test_the_profile_has_facts_a_roofline_tables_and_leads_to_the_line(show, traces) -> None:

@@ -14,10 +14,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.gt.helpers.servers import Cluster, Process, cluster
 from tests.page.helpers.browser import Visit, visit
-from tests.page.helpers.pages import browser, has_colour, seen, served, wait_until_at_rest
+from tests.page.helpers.pages import has_colour, served, wait_until_at_rest
 from tests.programs import ROOT, TIMEOUT, run_python
 
-__all__ = ["browser", "seen"]  # fixtures
 pytestmark = pytest.mark.usefixtures("no_launches")
 
 MODEL = """

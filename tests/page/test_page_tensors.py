@@ -7,18 +7,16 @@ from playwright.sync_api import Route, expect
 
 from tests.page.helpers.pages import (
     TIMES,
-    browser,
     choose_op,
     colours,
     highlighted,
-    seen,
     tile,
     wait_until_at_rest,
     wait_until_drawn,
 )
 from tests.page.helpers.traces import K, M, N, address, show, traces
 
-__all__ = ["address", "browser", "seen", "show", "traces"]  # fixtures
+__all__ = ["address", "show", "traces"]  # fixtures
 
 
 def test_masked_elements_look_unlike_the_others(show) -> None:

@@ -4,19 +4,10 @@ import re
 
 from playwright.sync_api import Route, expect
 
-from tests.page.helpers.pages import (
-    TIMES,
-    browser,
-    choose_op,
-    colours,
-    highlighted,
-    line_of,
-    seen,
-    wait_until_drawn,
-)
+from tests.page.helpers.pages import TIMES, choose_op, colours, highlighted, line_of, wait_until_drawn
 from tests.page.helpers.traces import address, show, traces
 
-__all__ = ["address", "browser", "seen", "show", "traces"]  # fixtures
+__all__ = ["address", "show", "traces"]  # fixtures
 
 
 def test_lines_show_the_heat_of_all_programs(show, traces) -> None:

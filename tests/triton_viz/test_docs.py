@@ -37,8 +37,18 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("environment", [{}, {"TRITON_INTERPRET": "1"}, {"TRITON_VIZ_NUM_SMS": "2"}], ids=str)
-@pytest.mark.parametrize("page", [CLIENTS, RECORDS])
+@pytest.mark.parametrize(
+    ("page", "environment"),
+    [
+        (CLIENTS, {}),
+        (CLIENTS, {"TRITON_INTERPRET": "1"}),
+        (RECORDS, {"TRITON_VIZ_NUM_SMS": "2"}),
+        pytest.param(CLIENTS, {"TRITON_VIZ_NUM_SMS": "2"}, marks=pytest.mark.thorough),
+        pytest.param(RECORDS, {}, marks=pytest.mark.thorough),
+        pytest.param(RECORDS, {"TRITON_INTERPRET": "1"}, marks=pytest.mark.thorough),
+    ],
+    ids=str,
+)
 def test_a_page_prints_what_it_says(page: str, environment: dict[str, str], folder: Path):
     programs = [(name, text) for name, text in files_of(page).items() if PRINTED.search(text)]
     assert len(programs) == {CLIENTS: 3, RECORDS: 2}[page]

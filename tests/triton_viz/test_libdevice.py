@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from triton.language.extra.cuda import libdevice as cuda
 from triton.language.extra.hip import libdevice as hip
 
+from tests.thorough import some
 from tests.triton_viz.helpers.device_symbols import EDGES, SIGNATURES, Signature, declared
 from triton_viz.errors import UnsupportedError
 from triton_viz.numerics import libdevice
 
-EACH = pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: f"{s.symbol}-{s.arguments[0]}")
+
+def each(signatures: list[Signature]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("signature", signatures, ids=lambda s: f"{s.symbol}-{s.arguments[0]}")
 
 
 def edge_values(dtype: np.dtype, shift: int) -> np.ndarray:
@@ -44,7 +47,7 @@ def test_every_symbol_of_the_installed_triton_has_a_function(module: Any) -> Non
     assert symbols <= libdevice.FUNCTIONS.keys()
 
 
-@EACH
+@each(SIGNATURES)
 def test_results_have_the_declared_type_and_the_arguments_shape(signature: Signature) -> None:
     given = arguments_of(signature)
     before = [array.copy() for array in given]
@@ -65,7 +68,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-@EACH
+@each(some(SIGNATURES, 4))
 def test_layout_does_not_matter(signature: Signature) -> None:
     given = [array.reshape(4, 4) for array in arguments_of(signature)]
     for arrange in LAYOUTS.values():
@@ -77,7 +80,7 @@ def test_layout_does_not_matter(signature: Signature) -> None:
         np.testing.assert_array_equal(result, libdevice.elementwise(signature.symbol, *plain))
 
 
-@EACH
+@each(some(SIGNATURES, 4))
 def test_lanes_that_agree_broadcast_against_those_that_do_not(signature: Signature) -> None:
     given = arguments_of(signature)
     for place in range(len(given)):

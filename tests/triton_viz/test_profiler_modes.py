@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 import triton_viz
+from tests.thorough import some
 from tests.triton_viz import corpus
 from tests.triton_viz.corpus.case import Case, launched_with
 from tests.triton_viz.corpus.features import OLD_NAMES_ARE_FINE
@@ -68,7 +69,7 @@ def test_modes_agree_on_every_number(case: str, setting: tuple[str, Any], monkey
 
 @OLD_NAMES_ARE_FINE
 @pytest.mark.parametrize(
-    "case", [case for case in corpus.CASES if case.runs][::3], ids=lambda case: case.name
+    "case", some([case for case in corpus.CASES if case.runs], 6), ids=lambda case: case.name
 )
 def test_modes_agree_on_kernels_of_the_corpus(case: Case, monkeypatch: pytest.MonkeyPatch):
     def once() -> list[KernelReport]:

@@ -3,6 +3,7 @@
 import pytest
 
 import triton_viz
+from tests.thorough import some
 from tests.triton_viz.corpus import CASES
 from tests.triton_viz.corpus.case import Arguments, Case, launched_with
 from tests.triton_viz.corpus.checking import check_agreement
@@ -32,13 +33,13 @@ def check(case: Case) -> None:
     check_agreement(case, arguments, launched(case, ()))
 
 
-@pytest.mark.parametrize("case", RUN[::6], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", some(RUN, 6), ids=lambda case: case.name)
 def test_nothing_is_found_in_a_kernel_that_is_right(case: Case):
     check(case)
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("case", RUN[2::24], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", some(RUN, 24, first=2), ids=lambda case: case.name)
 def test_nothing_is_found_however_it_runs(case: Case, way: str, monkeypatch: pytest.MonkeyPatch):
     name, value = WAYS[way]
     monkeypatch.setattr(triton_viz.config, name, value)

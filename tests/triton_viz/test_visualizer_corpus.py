@@ -7,6 +7,7 @@ import pytest
 from flask.testing import FlaskClient
 
 import triton_viz
+from tests.thorough import some
 from tests.triton_viz.corpus import CASES
 from tests.triton_viz.corpus.case import Case, launched_with
 from tests.triton_viz.corpus.features import OLD_NAMES_ARE_FINE
@@ -17,9 +18,7 @@ from triton_viz.visualizer.interface import create_app
 
 __all__ = ["api", "create_app"]
 pytestmark = [pytest.mark.usefixtures("no_launches"), OLD_NAMES_ARE_FINE]
-EACH = 4
-"""Every n-th case is tested; all of them take four times as long."""
-SAMPLE = [case for case in CASES if case.runs and "loud" not in case.name][::EACH]
+SAMPLE = some([case for case in CASES if case.runs and "loud" not in case.name], 4)
 
 
 def launched(case: Case) -> Launch:

@@ -101,7 +101,7 @@ def test_a_server_that_ends_while_it_is_told_to_does_so_in_order():
 
     trigger._physical_pull = late
     server.stop()
-    thread.join(10)
+    thread.join(TIMEOUT)
     assert not thread.is_alive()
 
 

@@ -182,7 +182,9 @@ class Compiler:
 
     @property
     def _remaining(self) -> int:
-        """The number of graphs that the helper has not compiled yet."""
+        """The number of graphs that the helper has not compiled yet; 0 if it has ended."""
+        if self._helper is None or self._helper.process.poll() is not None:
+            return 0
         ended = self._runners.keys() | self._failed.keys() | self._reports.keys()
         return sum(key not in ended and not path.exists() for key, path in self._requested.items())
 

@@ -315,7 +315,8 @@ class HotPaths:
 
     def _min_seconds(self, path: _Path) -> float:
         """How many seconds a sequence must have run eagerly before it is compiled."""
-        return 0.0 if path.sequence.explicit else config.compile_after()
+        seconds = config.compile_after()
+        return 0.0 if path.sequence.explicit and math.isfinite(seconds) else seconds
 
     def _prepare(
         self, path: _Path, mapping: GraphMapping, variant: Variant, kept: Sequence[int]

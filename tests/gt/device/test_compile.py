@@ -177,7 +177,9 @@ def _detached(one: Any) -> Any:
 # --- what the stream sees ---
 
 
-def test_a_call_is_one_repeat(hot: LocalServer):
+def test_a_call_is_one_repeat(hot: LocalServer, monkeypatch):
+    monkeypatch.setenv("GT_COMPILE_AFTER", "inf")
+
     def function(x: torch.Tensor) -> torch.Tensor:
         for n in range(20):
             x = x.sin() + n
@@ -196,7 +198,24 @@ def test_a_call_is_one_repeat(hot: LocalServer):
     assert after["total_instructions"] - before["total_instructions"] == 5 * (40 + 39 + 1), "and 5 frees"
 
 
-def test_a_float_that_changes_is_the_same_sequence_and_the_same_graph(hot: LocalServer):
+def test_a_graph_that_repeats_is_not_compiled_if_nothing_is_to_be(hot: LocalServer, monkeypatch):
+    monkeypatch.setenv("GT_COMPILE_AFTER", "inf")
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        for n in range(20):
+            x = x.sin() + n
+        return x
+
+    repeated = torch.compile(function, backend="tapestry")
+    for _ in range(5):
+        repeated(torch.ones(3, device="tapestry"))
+    found = stats(hot)
+    assert set(found["repetitions"].values()) == {5}
+    assert (found["compiling"], found["compiled"]) == (0, 0)
+
+
+def test_a_float_that_changes_is_the_same_sequence_and_the_same_graph(hot: LocalServer, monkeypatch):
+    monkeypatch.setenv("GT_COMPILE_AFTER", "inf")
     compiled = torch.compile(lambda x, f: (x * f).sin() + f, backend="tapestry")
     x = torch.ones(3, device="tapestry")
     for n in range(3):  # TorchDynamo takes the first value for a constant
@@ -213,6 +232,7 @@ def test_a_float_that_changes_is_the_same_sequence_and_the_same_graph(hot: Local
 
 
 def test_a_graph_that_is_too_long_for_a_sequence_is_several(hot: LocalServer, monkeypatch):
+    monkeypatch.setenv("GT_COMPILE_AFTER", "inf")
     monkeypatch.setattr("gt.torch.recording.MAX_SEQUENCE_OPS", 16)
 
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:

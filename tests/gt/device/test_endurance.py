@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -54,48 +55,56 @@ def test_a_thousand_steps_leave_nothing_behind() -> None:
     assert after[2] - before[2] < 300e6, "memory"
 
 
+def trained(seed: int, device: str) -> Iterator[float]:
+    """The losses of a small network."""
+    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).to(device)
+    x = torch.randn(32, 8, generator=generator).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = (model(x) - seed).square().mean()
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+
 PROGRAM = """
 import sys
-import torch
-import gt, gt.torch
+import gt
+from tests.gt.device.test_endurance import DEVICE, TIMEOUT, trained
 
-gt.connect(sys.argv[1])
-seed = int(sys.argv[2])
-device = sys.argv[3]
-generator = torch.Generator().manual_seed(seed)
-torch.manual_seed(seed)
-model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)).to(device)
-x = torch.randn(32, 8, generator=generator).to(device)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+gt.connect(sys.argv[1], timeout=TIMEOUT)
 print("ready", flush=True)
 sys.stdin.readline()
-for step in range(30):
-    optimizer.zero_grad()
-    loss = (model(x) - seed).square().mean()
-    loss.backward()
-    optimizer.step()
-    print(f"{loss.item():.5f}")
+for loss in trained(int(sys.argv[2]), DEVICE):
+    print(f"{loss:.5f}")
 """
 
 
 def test_two_programs_at_once_on_one_server_train_as_if_alone(pytorch_cluster: Cluster) -> None:
-    def start(seed: int, device: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", PROGRAM, f"127.0.0.1:{pytorch_cluster.port}", str(seed), device]
+    def start(seed: int) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", PROGRAM, pytorch_cluster.address, str(seed)]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
-    started = [start(seed, device) for seed, device in ((1, DEVICE), (2, DEVICE), (1, "cpu"), (2, "cpu"))]
+    started = [start(1), start(2)]
     try:
         for one in started:
             assert one.stdout is not None
             assert one.stdout.readline() == "ready\n"
-        first, second, alone, other = (
-            [float(line) for line in one.communicate("go\n", timeout=TIMEOUT)[0].split()] for one in started
+        for one in started:
+            assert one.stdin is not None
+            one.stdin.write("go\n")
+            one.stdin.flush()
+        first, second = (
+            [float(line) for line in one.communicate(timeout=TIMEOUT)[0].split()] for one in started
         )
     finally:
         for one in started:
             one.kill()
             one.wait()
-    assert first == pytest.approx(alone, rel=1e-3)
-    assert second == pytest.approx(other, rel=1e-3)
+    assert first == pytest.approx(list(trained(1, "cpu")), rel=1e-3)
+    assert second == pytest.approx(list(trained(2, "cpu")), rel=1e-3)
     assert len(first) == 30
     assert first != pytest.approx(second, rel=1e-1)

@@ -41,8 +41,8 @@ def test_a_model_learns_the_same_in_any_way(name: str, how: str):
 )
 def test_models_learn_the_same_over_processes(workers: int, names: list[str]):
     pytest.importorskip("transformers")
-    options = {"environment": {"OMP_NUM_THREADS": "1"}, "timeout": 250}
-    done = run_python("-m", "tests.gt.device.parallel_models", f"{workers}", *names, **options)
+    command = ("-m", "tests.gt.device.parallel_models", f"{workers}", *names)
+    done = run_python(*command, environment={"OMP_NUM_THREADS": "1"})
     found = json.loads(done.stdout.splitlines()[-1])
     for name in names:
         expected = train(name, "cpu")

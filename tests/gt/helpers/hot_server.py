@@ -1,5 +1,6 @@
 """A server in the test's process that compiles what it can as soon as it can: the fixture `hot`."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,17 @@ import pytest
 from gt.client import Client, session
 from gt.server.embedded import LocalConnection, LocalServer
 from gt.worker.compile import hotpaths
-from tests.programs import TIMEOUT
+
+COMPILER_TIMEOUT = 20_000.0
+"""Seconds after which a compiler is taken to hang. It has a low priority, so that it hardly runs beside busy
+processes: a minute of its time has then taken an hour."""
 
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled once for all tests of a process."""
-    return tmp_path_factory.mktemp("cache")
+    """Compiled once for all tests, in whichever of pytest-xdist's processes they are."""
+    folder = tmp_path_factory.getbasetemp()
+    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "compiled"
 
 
 @pytest.fixture
@@ -43,4 +48,4 @@ def stats(server: LocalServer) -> dict[str, Any]:
 def compiled(server: LocalServer) -> None:
     """Wait until everything that was asked for is compiled."""
     session.current().flush()
-    assert server.worker.hot_paths.compiler.wait(TIMEOUT)
+    assert server.worker.hot_paths.compiler.wait(COMPILER_TIMEOUT)

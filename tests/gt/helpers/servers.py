@@ -21,21 +21,24 @@ from tests.programs import TIMEOUT
 
 ROOT = Path(__file__).parents[3]
 
+SETTINGS = {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1", "GT_COMPILE_AFTER": "inf"}
+"""What processes start with. A compiler would take the other tests' time: tests that need one ask for it."""
+
 
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return probe.getsockname()[1]
 
 
-def eventually(done: Callable[[], Any], what: str = "") -> Any:
-    """Call `done` until it returns a true value, and return that."""
-    deadline = time.monotonic() + TIMEOUT
+def eventually(done: Callable[[], Any], what: str = "", limit: float = TIMEOUT) -> Any:
+    """Call `done` until it returns a true value, and return that. Only a hang takes `limit` seconds."""
+    deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
         result = done()
         if result:
             return result
         time.sleep(0.02)
-    raise AssertionError(f"not within {TIMEOUT:.0f} s: {what or done}")
+    raise AssertionError(f"not within {limit:.0f} s: {what or done}")
 
 
 class Process:
@@ -50,7 +53,7 @@ class Process:
             stdout=self._file,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
-            env=clean | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"} | environment,
+            env=clean | SETTINGS | environment,
         )
         self.output = ""
 

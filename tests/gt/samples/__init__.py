@@ -19,6 +19,7 @@ from tests.gt.samples import (
     training,
 )
 from tests.gt.samples.base import Sample
+from tests.thorough import THOROUGH
 
 GROUPS = (
     *(generated, elementwise, logic, activations, reductions, shaping, indexing, products),
@@ -29,18 +30,23 @@ SAMPLES: list[Sample] = [sample for group in GROUPS for sample in group.SAMPLES]
 """Ops over tensors. Ops that make a tensor out of nothing, and casts, have tests of their own."""
 
 
-def on_every_system(samples: list[Sample], on_jax: int = 6) -> list[Any]:
+def some_of_each_op(samples: list[Sample], every: int) -> list[Sample]:
+    """One of each op and one in `every` of the others; all of them in `make test-all`."""
+    once = {sample.op: sample for sample in reversed(samples)}
+    return [
+        sample for n, sample in enumerate(samples) if THOROUGH or sample is once[sample.op] or n % every == 0
+    ]
+
+
+def on_every_system(samples: list[Sample], on_jax: int = 12) -> list[Any]:
     """Parameters (client, sample): every sample on every engine, and one of each op over real processes.
 
     What an op computes depends on the engine; that its attributes survive the journey, on the op alone.
     JAX takes longer to compile a sample than all else takes, and shares its functions with NumPy: one of each
-    op and every `on_jax`-th of the others run always, the rest in `make test-all`.
+    op and every `on_jax`-th of the others run always, the others in `make test-all`.
     """
     once = {sample.op: sample for sample in reversed(samples)}
     chosen = [(engine, sample) for engine in ("pytorch", "numpy") for sample in samples]
     chosen += [("processes", sample) for sample in once.values()]
-    found = [pytest.param(system, sample, id=f"{system}-{sample}") for system, sample in chosen]
-    for n, sample in enumerate(samples):
-        marks = () if sample is once[sample.op] or n % on_jax == 0 else pytest.mark.thorough
-        found.append(pytest.param("jax", sample, id=f"jax-{sample}", marks=marks))
-    return found
+    chosen += [("jax", sample) for sample in some_of_each_op(samples, on_jax)]
+    return [pytest.param(system, sample, id=f"{system}-{sample}") for system, sample in chosen]

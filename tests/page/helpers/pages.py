@@ -4,12 +4,11 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.helpers.browser import Visit, chromium_or_skip, visit
+from tests.page.helpers.browser import Visit
 from tests.programs import TIMEOUT
 from triton_viz.core.data import Launch
 from triton_viz.visualizer import interface
@@ -33,23 +32,6 @@ def served(visit: Visit | None = None, port: int = 0, tape: Path | None = None) 
         server.stop()
         thread.join(timeout=TIMEOUT)
         assert not thread.is_alive()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """One browser for all tests of a file."""
-    with chromium_or_skip() as browser:
-        yield browser
-
-
-@pytest.fixture
-def seen(browser: Any) -> Iterator[Visit]:
-    """An empty page. At the end, fails if the page had errors or requests to other machines."""
-    with visit(browser, viewport={"width": 1280, "height": 800}) as seen:
-        yield seen
-        assert seen.errors == []
-        assert seen.failed == []
-        assert seen.outside == []
 
 
 def open_view(page: Page, address: str) -> None:
