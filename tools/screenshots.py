@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, Python looks only into tools/
@@ -159,9 +160,9 @@ def main() -> None:
         stack.callback(server.stop)
         browser = stack.enter_context(chromium())
         for scheme in SCHEMES:
-            for name, (place, act) in shown.items():
+            for name, (route, act) in shown.items():
                 with visit(browser, viewport=SIZE, color_scheme=scheme) as seen:
-                    seen.page.goto(server.address + place)
+                    seen.page.goto(server.address + route)
                     seen.page.wait_for_timeout(1000)
                     act(seen.page)
                     seen.page.wait_for_timeout(1500)
@@ -172,10 +173,14 @@ def main() -> None:
 
 
 def smaller(png: bytes) -> bytes:
-    """A screenshot reduced to 256 colours: a third of the size, with no visible difference."""
+    """A screenshot reduced to its 256 most frequent colours: a third of the size, with the page's exact
+    colours."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
-    # MAXCOVERAGE keeps small areas of a colour of their own, such as a legend's.
-    reduced = image.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    counts: Any = image.getcolors(image.width * image.height)
+    frequent = [colour for _, colour in sorted(counts, reverse=True)[:256]]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([channel for colour in frequent for channel in colour])
+    reduced = image.quantize(palette=palette, dither=Image.Dither.NONE)
     out = io.BytesIO()
     reduced.save(out, "PNG", optimize=True)
     return out.getvalue()
