@@ -65,7 +65,7 @@ def test_tritons_bandwidth_is_that_of_the_device_described(standin):
     assert triton.testing.get_dram_gbps() == pytest.approx(3352, rel=1e-3)
 
 
-def test_a_benchmark_runs_what_it_is_given(standin):
+def test_a_benchmark_runs_its_function(standin):
     runs: list[int] = []
     times = standin.get_benchmarker()(lambda: runs.append(1), quantiles=(0.5, 0.2, 0.8))
     assert runs == [1]
@@ -106,7 +106,7 @@ def test_torch_answers_for_a_cpu_tensors_device(standin, device):
 @pytest.mark.parametrize(
     "ask", ["get_device_properties", "get_device_capability", "synchronize", "current_stream", "device"]
 )
-def test_torch_says_of_a_real_gpu_what_it_says_without_us(device, ask):
+def test_torch_raises_its_own_errors_for_a_real_gpu(device, ask):
     def attempt() -> None:
         result = getattr(torch.cuda, ask)(device)
         with result if ask == "device" else contextlib.nullcontext():

@@ -106,7 +106,7 @@ def test_accesses_that_go_outside_are_shown_by_an_element_that_does(kernel: Any,
     check(analysis, touched(kernel, GRID, arguments, tensor), tensor, 0, 4 * N)
 
 
-def test_the_first_program_that_goes_wrong_is_shown():
+def test_the_first_program_with_a_violation_is_shown():
     analysis, arguments = of_one_dimension(kernels.copy_without_mask)
     witness = analysis.violations[0].witness
     assert witness is not None
@@ -125,9 +125,7 @@ def test_the_first_program_that_goes_wrong_is_shown():
     st.sampled_from([1, 3, 4, 9]),
     st.sampled_from([(0, 96), (0, 40), (-16, 400), (0, 4 * REACH)]),
 )
-def test_of_generated_kernels_nothing_is_said_that_does_not_happen(
-    text: str, n: int, window: tuple[int, int]
-):
+def test_violations_of_generated_kernels_happen(text: str, n: int, window: tuple[int, int]):
     with tempfile.TemporaryDirectory() as folder:
         kernel = imported(text, Path(folder)).kernel
         x, data = memory()
@@ -227,7 +225,7 @@ def test_an_address_from_a_float_is_left_to_the_data():
     assert "a float turned into an integer" in analysis.accesses[0].reason
 
 
-def test_what_cannot_be_followed_ends_the_analysis_with_a_reason():
+def test_unsupported_code_ends_the_analysis_with_a_reason():
     analysis, _ = of_one_dimension(kernels.no_single_number)
     assert not analysis.complete
     assert analysis.reason == "an index that Python needs differs between programs"
@@ -308,7 +306,7 @@ def test_an_empty_tensor_has_nothing_to_touch():
     assert verdicts(analyzed(kernels.masked_copy, (4,), arguments | {"n": 1})) == ["violation", "violation"]
 
 
-def test_descriptors_mask_what_is_outside_and_must_describe_what_is_there():
+def test_descriptors_mask_elements_outside_and_must_describe_existing_ones():
     x, out = torch.zeros(12, 16), torch.zeros(12, 16)
     arguments = {"x": x, "out": out, "rows": 12, "columns": 16, "BLOCK": 8}
     analysis = analyzed(kernels.described, (2, 2), arguments)
@@ -331,7 +329,7 @@ def test_all_axes_of_a_grid_are_open():
     assert wrong.witness.program == (1, 2, 4)
 
 
-def test_tensors_in_a_tuple_are_told_apart():
+def test_tensors_in_a_tuple_have_different_names():
     pair = (torch.zeros(30), torch.zeros(28))
     analysis = analyzed(kernels.from_a_tuple, (8,), {"both": pair, "n": 30, "BLOCK": 4})
     assert [(a.tensor, a.verdict) for a in analysis.accesses] == [("both[0]", "ok"), ("both[1]", "violation")]

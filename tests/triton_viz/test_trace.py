@@ -275,7 +275,7 @@ def test_values_of_narrow_floats_are_shown_and_saved(dtype: torch.dtype, tmp_pat
         assert op.values.tolist() == [x.float().tolist()]
 
 
-def test_a_load_shows_the_value_before_a_store_to_the_same_place():
+def test_a_load_shows_the_value_before_a_store_to_the_same_element():
     x = torch.tensor([1.0, 2.0, 3.0, 4.0])
     triton_viz.trace(Tracer(values=True))(kernels.add)[(2,)](x, x, x, 4, BLOCK=2)
     assert x.tolist() == [2, 4, 6, 8]
