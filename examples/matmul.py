@@ -1,6 +1,6 @@
 """Trace a tiled matrix product, and see which tiles each program reads.
 
-    python -m examples.matmul            # prints what one program did, op by op
+    python -m examples.matmul            # prints the ops of one program
     python -m examples.matmul --show     # and opens the page on it
 
 Each program computes one 16 x 16 tile of C from a row of tiles of A and a column of tiles of B. The last

@@ -1,6 +1,6 @@
 """Trace a Triton kernel on the CPU, and look at it.
 
-    python -m examples.vector_add            # prints what the kernel touched
+    python -m examples.vector_add            # prints the accessed elements
     python -m examples.vector_add --show     # and opens the page on it
 
 Prints one line per program of the grid: which elements it loaded and stored, and how many its mask

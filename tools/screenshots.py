@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, Python looks only into tools/
 
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
@@ -159,9 +160,9 @@ def main() -> None:
         stack.callback(server.stop)
         browser = stack.enter_context(chromium())
         for scheme in SCHEMES:
-            for name, (place, act) in shown.items():
+            for name, (route, act) in shown.items():
                 with visit(browser, viewport=SIZE, color_scheme=scheme) as seen:
-                    seen.page.goto(server.address + place)
+                    seen.page.goto(server.address + route)
                     seen.page.wait_for_timeout(1000)
                     act(seen.page)
                     seen.page.wait_for_timeout(1500)
@@ -172,10 +173,18 @@ def main() -> None:
 
 
 def smaller(png: bytes) -> bytes:
-    """A screenshot reduced to 256 colours: a third of the size, with no visible difference."""
+    """A screenshot reduced to 256 colours, the most frequent ones unchanged: a third of the size."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
-    # MAXCOVERAGE keeps small areas of a colour of their own, such as a legend's.
-    reduced = image.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    colours, which, counts = np.unique(
+        np.asarray(image).reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
+    )
+    frequent = colours[np.argsort(-counts)[:32]]
+    # MAXCOVERAGE keeps the colours of small areas, such as a legend's.
+    others = image.quantize(224, method=Image.Quantize.MAXCOVERAGE).getpalette() or []
+    palette = np.concatenate([frequent, np.reshape(others, (-1, 3))]).astype(np.int32)
+    nearest = [np.argmin(np.square(palette - colour).sum(axis=1)) for colour in colours]
+    reduced = Image.frombytes("P", image.size, np.array(nearest, np.uint8)[which].tobytes())
+    reduced.putpalette(palette.astype(np.uint8).tobytes())
     out = io.BytesIO()
     reduced.save(out, "PNG", optimize=True)
     return out.getvalue()

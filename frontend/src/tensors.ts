@@ -151,8 +151,7 @@ function legend({ mode, marks, op }: Scene) {
     return chip;
   });
   if (mode !== "op") {
-    const unit =
-      mode === "all" ? "accesses of all programs" : "value, from the lowest to the highest of each tensor";
+    const unit = mode === "all" ? "accesses of all programs" : "value, lowest to highest";
     chips.push(make("span", "ramp", unit));
   }
   byId("legend").replaceChildren(...chips);

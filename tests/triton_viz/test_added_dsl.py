@@ -171,7 +171,7 @@ def test_other_clients_work_with_it(client: str):
     launched(triton_viz.trace(["tracer", client], backend="columns")(maxima))
 
 
-def test_a_with_traces_what_the_languages_decorator_made_and_adds_clients_to_traced_kernels():
+def test_a_with_traces_decorated_kernels_and_adds_clients_to_traced_kernels():
     x, out = arguments()
     own, around = Tracer(), triton_viz.trace("profiler", backend="columns")
     traced = triton_viz.trace(own, backend="columns")(maxima)
@@ -237,7 +237,7 @@ def without_launch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_launch")
-def test_a_language_without_launch_is_refused_with_what_to_add():
+def test_a_language_without_launch_is_refused_with_a_suggestion():
     with pytest.raises(
         UnsupportedError, match="'bare' is registered without a function that runs its kernels"
     ):

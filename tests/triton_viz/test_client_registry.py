@@ -76,7 +76,7 @@ def test_records_of_a_registered_client_survive_a_trace_file(tmp_path: Path):
     assert "records of type 'StoreCount', which no imported module defines: import the module" in said
 
 
-def test_a_trace_file_loads_what_defines_its_records(tmp_path: Path):
+def test_a_trace_file_imports_the_modules_of_its_records(tmp_path: Path):
     """In a program that has imported neither the clients nor NKI."""
     path = str(tmp_path / "all.tvz")
     add(["sanitizer", "profiler", "tracer"])

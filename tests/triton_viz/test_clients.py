@@ -67,21 +67,21 @@ def iterations(line: int, count: int, *inner: tuple[Any, ...]) -> list[tuple[Any
     return [("before", line, count), *each, ("after", line)]
 
 
-def test_a_loop_is_heard_before_during_and_after():
+def test_loop_callbacks_are_called_before_during_and_after_a_loop():
     loops = Loops()
     traced(loops, client_kernels.counted)[(2,)](torch.ones(3), torch.zeros(2), 3)
     line = line_of(client_kernels.counted, "for k")
     assert loops.heard == [("program", 0), *iterations(line, 3), ("program", 1), *iterations(line, 3)]
 
 
-def test_a_loop_without_iterations_is_heard_too():
+def test_loop_callbacks_are_called_for_a_loop_without_iterations():
     loops = Loops()
     traced(loops, client_kernels.counted)[(1,)](torch.ones(3), torch.zeros(1), 0)
     assert loops.heard[1:] == iterations(line_of(client_kernels.counted, "for k"), 0)
 
 
 @pytest.mark.parametrize("kind", [Loops, LoopsTogether])
-def test_loops_are_heard_inside_each_other(kind):
+def test_loop_callbacks_are_called_for_nested_loops(kind):
     loops = kind()
     traced(loops, client_kernels.nested)[(1,)](torch.ones(6), torch.zeros(1))
     outer, inner = (line_of(client_kernels.nested, f"for {name}") for name in "ab")
@@ -196,7 +196,7 @@ class Asked(Watch):
 
 
 @pytest.mark.parametrize("backend", ["triton", "nki"])
-def test_a_client_is_asked_once_for_each_op_type_and_once_for_loops_when_a_launch_is_patched(backend: str):
+def test_callbacks_are_registered_once_for_each_op_type_and_once_for_loops(backend: str):
     types = {op_type for op_type, _ in OPERATION_REGISTRY[backend].operations.values()}
     first, second = Asked(), Asked()
     second.NAME = "second"  # type: ignore[misc] - so that both are clients of the launch
@@ -345,7 +345,7 @@ def test_finalize_of_a_launch_that_never_began_is_empty():
     assert triton_viz.launches == []
 
 
-def test_every_client_hears_the_end_of_a_launch_also_if_another_fails_there():
+def test_post_run_callbacks_are_called_for_all_clients_also_if_one_fails():
     clients = [Ending("first"), Ending("second", fails=True), Ending("third")]
     x = torch.ones(4)
     with pytest.raises(LookupError, match="second does not end"):
@@ -365,7 +365,7 @@ def test_a_client_that_returns_no_list_is_named():
 # --- ops ---
 
 
-def test_the_tracer_records_arithmetic_if_asked():
+def test_the_tracer_records_arithmetic_on_request():
     x, out = torch.ones(8), torch.zeros(8)
     traced(Tracer(arithmetic=True), kernels.add)[(2,)](x, x, out, 8, BLOCK=4)
     launch = triton_viz.launches[-1]

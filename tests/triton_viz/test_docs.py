@@ -49,7 +49,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     ],
     ids=str,
 )
-def test_a_page_prints_what_it_says(page: str, environment: dict[str, str], folder: Path):
+def test_a_document_prints_its_expected_output(page: str, environment: dict[str, str], folder: Path):
     programs = [(name, text) for name, text in files_of(page).items() if PRINTED.search(text)]
     assert len(programs) == {CLIENTS: 3, RECORDS: 2}[page]
     code = f"import runpy\nfor name in {[name for name, _ in programs]}: runpy.run_path(name)"
@@ -58,7 +58,7 @@ def test_a_page_prints_what_it_says(page: str, environment: dict[str, str], fold
     assert printed == [line for _, text in programs for line in PRINTED.findall(text)]
 
 
-def test_the_page_on_checking_prints_what_it_says(tmp_path: Path):
+def test_the_document_on_checking_prints_its_expected_output(tmp_path: Path):
     text = (ROOT / "docs/checking-a-kernel.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     (tmp_path / "page.py").write_text(code)
@@ -68,7 +68,7 @@ def test_the_page_on_checking_prints_what_it_says(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("page", "program"), [(LANGUAGES, "run_sums.py"), (NKI, "rows_of_softmax.py")])
-def test_a_page_with_one_program_prints_what_it_says(page: str, program: str, folder: Path):
+def test_a_document_with_one_program_prints_its_expected_output(page: str, program: str, folder: Path):
     printed = run_python(program, cwd=folder, environment={"PYTHONPATH": f"{ROOT}:{folder}"}).stdout
     assert printed.splitlines() == PRINTED.findall(files_of(page)[program])
 

@@ -186,7 +186,7 @@ def test_too_large_for_bf16_is_infinite_only_when_rounded_to_nearest() -> None:
         ("fp8e4b15", 1.75, 1.75),
     ],
 )
-def test_infinity_becomes_what_compiled_kernels_make_of_it(name: str, nearest: float, zero: float) -> None:
+def test_infinity_is_converted_as_in_compiled_kernels(name: str, nearest: float, zero: float) -> None:
     values = np.array([np.inf, -np.inf], np.float32)
     np.testing.assert_array_equal(floats.round_to(values, name), np.array([nearest, -nearest], np.float32))
     np.testing.assert_array_equal(floats.round_to(values, name, True), np.array([zero, -zero], np.float32))

@@ -327,7 +327,7 @@ class NoFlow:
     """A flow that must not be called."""
 
 
-def test_a_rewritten_function_is_told_by_its_name_and_file():
+def test_a_rewritten_function_is_identified_by_its_name_and_file():
     new = rewritten(call_kernels.with_defaults, NoFlow())
     assert (new.__name__, new.__qualname__, new.__module__) == (
         "with_defaults",
@@ -348,7 +348,7 @@ def test_the_rest_of_python_stays():
     assert stored(call_kernels.left_plain) == [113, 113, 113, 113, 114, 114, 114, 114]
 
 
-def test_wrapped_kernels_are_called_as_what_they_wrap():
+def test_wrapped_kernels_are_called_like_the_inner_kernel():
     assert stored(call_kernels.calls_tuned) == [4, 7, 10, 13, 16, 19, 22, 25]
 
 

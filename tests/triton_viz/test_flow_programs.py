@@ -109,7 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=60)
 @given(body=bodies(Scope(3, False), _statements), n=st.integers(-3, 9))
-def test_any_program_does_at_once_what_it_does_alone(body: list[str], n: int, folder: Path):
+def test_programs_have_equal_results_together_and_alone(body: list[str], n: int, folder: Path):
     source = _TEMPLATE.format(pick=PICK, body="\n".join(indented(body)))
     kernel = imported(source, folder).kernel
     outs = [np.full(6, -1, np.int32) for _ in range(2)]

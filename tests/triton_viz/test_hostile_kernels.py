@@ -206,7 +206,7 @@ FAR = [2**31, -(2**31), 2**44, 2**46, 2**58, 2**60, 2**61 - 4, -(2**61) + 4]
 
 
 @pytest.mark.parametrize("kernel", ACCESSES, ids=lambda kernel: kernel.fn.__name__)
-def test_no_pointer_is_so_wild_that_it_is_more_than_an_error(kernel: Any):
+def test_every_invalid_pointer_is_an_error(kernel: Any):
     x, out = torch.zeros(48)[16:32].clone(), torch.zeros(16)
     address = x.data_ptr()
     null, top, last = -address // 4, (2**47 - address) // 4, (2**63 - address) // 4 - 4
@@ -216,7 +216,7 @@ def test_no_pointer_is_so_wild_that_it_is_more_than_an_error(kernel: Any):
     assert not x.any()
 
 
-def test_the_program_and_the_addresses_are_the_ones_that_are_wrong():
+def test_the_error_names_the_program_and_the_addresses():
     x, out = torch.ones(10), torch.zeros(5)
     end = out.data_ptr() + 20
     wrong = rf"program \(1, 0, 0\): addresses {end:#x} to {end + 20:#x} are not in the memory"
@@ -239,7 +239,7 @@ class Unwilling(torch.Tensor):
         raise TypeError("do not ask")
 
 
-def test_tensors_of_other_peoples_classes_are_not_asked():
+def test_attributes_of_foreign_tensor_classes_are_not_used():
     bystander = torch.ones(4).as_subclass(Unwilling)
     with pytest.raises(AccessError, match="nor in any other live tensor"):
         traced(hostile.load_from)[(1,)](torch.ones(4), 2**40, torch.zeros(4), BLOCK=4)
@@ -304,7 +304,7 @@ def test_a_grid_is_anything_that_counts(grid: Any):
 
 
 @pytest.mark.parametrize("grid", [(3.0,), (True,), (), (1, 1, 1, 1), None, "3", (-1,)], ids=str)
-def test_what_does_not_count_is_no_grid(grid: Any):
+def test_only_sizes_are_a_grid(grid: Any):
     with pytest.raises(UnsupportedError, match="kernel add: a grid"):
         added(torch.ones(10), grid)
 

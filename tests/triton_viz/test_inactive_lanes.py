@@ -66,7 +66,7 @@ def maps(x, out, BLOCK: tl.constexpr):
         tl.store(out + at, tl.map_elementwise(halvings, values))
 
 
-def test_an_index_of_a_gather_counts_where_it_is_used():
+def test_an_index_of_a_gather_is_checked_at_its_use():
     x, out = torch.arange(8.0), torch.full((5, N), -1.0)
     triton_viz.trace()(gathers_one)[(5,)](x, out, 3, BLOCK=N)
     assert out[:, 0].tolist() == [0, 3, 6, -1, -1]
@@ -95,7 +95,7 @@ def test_a_descriptor_is_aligned_where_it_is_made():
 @pytest.mark.skipif(
     not hasattr(tl, "map_elementwise"), reason="this release of Triton has no map_elementwise"
 )
-def test_a_function_of_elements_is_called_for_elements_that_are_asked_for():
+def test_an_elementwise_function_is_called_for_active_lanes_only():
     """For 0 it would never end."""
     x = torch.tensor([[0, 0], [1, 2], [0, 0], [8, 9]], dtype=torch.int32)
     out = torch.full_like(x, -1)

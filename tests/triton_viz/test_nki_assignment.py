@@ -111,7 +111,7 @@ def assign_a_product(x):
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_what_must_be_copied_is(kernel: Any, expected: np.ndarray, copies: int):
+def test_values_are_copied_where_required(kernel: Any, expected: np.ndarray, copies: int):
     found, launch = run(kernel, X)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     assert instructions(launch).count("tensor_copy") == copies

@@ -55,7 +55,7 @@ def test_indexing_is_numpys(data: st.DataObject):
 
 @settings(max_examples=40)
 @given(data=st.data())
-def test_masked_loads_and_stores_touch_what_is_inside(data: st.DataObject):
+def test_masked_loads_and_stores_access_elements_inside(data: st.DataObject):
     rows, columns = (data.draw(st.integers(1, 20)) for _ in range(2))
     height, width = (data.draw(st.integers(1, 8)) for _ in range(2))
     x = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
@@ -152,7 +152,7 @@ def test_one_element_of_each_partition_is_spread_over_the_free_axes():
     )
 
 
-def test_a_masked_result_leaves_what_it_is_assigned_to_as_it_is():
+def test_a_masked_result_keeps_masked_off_elements():
     def body(tile: Any) -> Any:
         _, f = nl.mgrid[0:2, 0:4]
         result = nl.copy(tile)

@@ -86,7 +86,7 @@ CASES = [
 
 @pytest.mark.parametrize("spelling", [classic, modern], ids=["classic", "modern"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel)
-def test_a_kernel_computes_what_numpy_does(case: Case, spelling: Any):
+def test_a_kernel_agrees_with_numpy(case: Case, spelling: Any):
     kernel = triton_viz.trace("tracer", backend="nki")(getattr(spelling, case.kernel))
     result = kernel[case.grid](*case.arguments) if case.grid else kernel(*case.arguments)
     np.testing.assert_allclose(result, case.expected(*case.arguments), rtol=2e-4, atol=2e-4)

@@ -126,7 +126,7 @@ def replaced_by_hand() -> np.ndarray:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_keywords_that_were_ignored_do_what_they_say(kernel: Any, expected: np.ndarray):
+def test_keywords_have_their_effects(kernel: Any, expected: np.ndarray):
     found = triton_viz.trace((), backend="nki")(kernel)(X)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 

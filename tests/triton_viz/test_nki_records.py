@@ -71,7 +71,7 @@ class Heard(Watch):
         return []
 
 
-def test_a_client_of_one_program_at_a_time_hears_tensor_offsets_and_mask():
+def test_a_client_of_one_program_at_a_time_receives_tensor_offsets_and_mask():
     heard = Heard()
     traced(classic.softmax, heard)(ones(130, 4))
     kinds = [kind for kind, _ in heard.told]
@@ -82,7 +82,7 @@ def test_a_client_of_one_program_at_a_time_hears_tensor_offsets_and_mask():
     assert load["mask"].sum() == 2 * 4
 
 
-def test_a_client_hears_of_an_access_before_it_is_found_to_be_outside():
+def test_callbacks_before_an_access_are_called_before_its_check():
     heard = Heard()
     with pytest.raises(IndexError):
         traced(double, heard)[2](ones(3, 4))

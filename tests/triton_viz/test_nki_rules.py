@@ -107,8 +107,8 @@ TWINS = [
 
 def wrong_line(function: Callable) -> int:
     lines, first = inspect.getsourcelines(function)
-    (place,) = [number for number, line in enumerate(lines) if line.endswith("# wrong\n")]
-    return first + place
+    (position,) = [number for number, line in enumerate(lines) if line.endswith("# wrong\n")]
+    return first + position
 
 
 class Collecting(Watch):

@@ -47,7 +47,7 @@ def test_an_untraced_kernel_runs_and_leaves_nothing():
     assert not triton_viz.launches
 
 
-def test_programs_of_a_grid_share_what_is_in_shared_hbm():
+def test_programs_of_a_grid_share_tensors_in_shared_hbm():
     x = np.arange(24, dtype=np.float32).reshape(6, 4)
     np.testing.assert_array_equal(traced(double)[3](x), x * 2)
     (load,) = of(Load)
@@ -98,7 +98,7 @@ def reads_outside_and_fails(x):
     return out
 
 
-def test_a_failed_launch_is_kept_with_what_was_recorded_if_a_client_found_something_wrong():
+def test_a_failed_launch_is_appended_with_its_records_if_a_client_found_an_issue():
     kernel = traced(reads_outside_and_fails, "tracer", "sanitizer")
     with pytest.raises(
         KernelError, match=r"kernel reads_outside_and_fails, program \(1, 0, 0\): LookupError"
@@ -178,7 +178,7 @@ def test_an_error_names_kernel_program_and_line():
         traced(kernel)[2](ones(1, 1))
 
 
-def test_what_is_no_kernel_is_refused():
+def test_other_objects_than_kernels_are_refused():
     with pytest.raises(UnsupportedError, match="3 is no NKI kernel"):
         traced(3)
     with pytest.raises(UnsupportedError, match="no backend is called 'cuda': there are 'triton', 'nki'"):

@@ -208,7 +208,7 @@ def test_random_numbers_follow_their_seed():
     assert 0.3 < x.mean() < 0.7
 
 
-def test_sizes_of_nothing_are_fine():
+def test_empty_tensors_are_accepted():
     def kernel(x):
         out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
         nl.store(out, nl.load(x) + 1.0)

@@ -154,7 +154,7 @@ def test_a_row_that_all_programs_read_is_shared_by_them():
     assert report.roofline.least_bytes == 2 * 50 * 256 + 256
 
 
-def test_what_a_program_reads_in_every_iteration_is_read_again():
+def test_reads_in_every_iteration_count_as_repeated_reads():
     x, out = torch.randn(64), torch.empty(64)
     report = profiled(same_row_again, (1,), x, out, BLOCK=64)
     assert (site(report, "x").repeats_in_program, site(report, "x").repeats_across) == (5, 1)
@@ -203,7 +203,7 @@ def test_a_matmul_is_two_m_n_k():
     assert (loop.kind, loop.unrolled, loop.trips_least, loop.trips_most) == ("range", False, 4, 4)
 
 
-def test_a_reduction_by_a_function_of_the_kernel_counts_what_that_does():
+def test_a_reduction_counts_the_operations_of_its_function():
     x, out = torch.randn(64), torch.empty(1)
     report = profiled(means, (1,), x, out, BLOCK=64)
     torch.testing.assert_close(out[0], x.mean())
@@ -273,7 +273,7 @@ def test_atomics_that_meet_at_one_element_are_counted():
 # --- sampling and skipping ---
 
 
-def test_a_sample_scales_what_all_programs_do_alike():
+def test_a_sample_scales_equal_work_exactly():
     x, y, out = torch.randn(6400), torch.randn(6400), torch.zeros(6400)
     report = profiled(add, (100,), x, y, out, 6400, BLOCK=64, profiler=Profiler(sample=10))
     assert (report.programs, report.ran) == (100, 10)
@@ -284,7 +284,7 @@ def test_a_sample_scales_what_all_programs_do_alike():
     assert int((out != 0).sum()) == 10 * 64  # the others did not run
 
 
-def test_a_sample_knows_what_programs_share():
+def test_a_sample_extrapolates_shared_elements():
     x, weight, out = torch.randn(200, 64), torch.randn(64), torch.empty(200, 64)
     report = profiled(scale_rows, (200,), x, weight, out, 64, BLOCK=64, profiler=Profiler(sample=0.1))
     assert report.ran == 20
@@ -347,7 +347,7 @@ def test_accesses_that_are_skipped_are_still_counted():
 # --- estimates for large launches ---
 
 
-def test_what_is_too_large_to_be_marked_element_by_element_is_an_estimate(monkeypatch: pytest.MonkeyPatch):
+def test_distinct_elements_of_large_tensors_are_an_estimate(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(totals, "MOST_FOOTPRINT", 100)
     x, weight, out = torch.randn(50, 64), torch.randn(64), torch.empty(50, 64)
     report = profiled(scale_rows, (50,), x, weight, out, 64, BLOCK=64)
@@ -355,7 +355,7 @@ def test_what_is_too_large_to_be_marked_element_by_element_is_an_estimate(monkey
     assert (site(report, "weight").distinct_bytes, site(report, "weight").exact) == (256, True)
 
 
-def test_a_chunk_that_is_looked_at_in_parts_counts_the_same_and_says_what_it_cannot_know(
+def test_a_chunk_in_parts_has_equal_counts_and_marks_estimates(
     monkeypatch: pytest.MonkeyPatch,
 ):
     x, out = torch.randn(6 * 32), torch.empty(5 * 32)

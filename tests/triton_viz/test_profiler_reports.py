@@ -84,7 +84,7 @@ def compiled_for_hopper(source: ASTSource) -> Any:
     return triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": True})
 
 
-def test_what_the_compiler_made_of_a_line_is_part_of_the_report():
+def test_the_report_has_the_compiled_instructions_of_each_line():
     aligned = {(i,): [["tt.divisibility", 16]] for i in range(4)}
     source = ASTSource(
         add, {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}, aligned
@@ -114,9 +114,7 @@ def test_what_the_compiler_made_of_a_line_is_part_of_the_report():
         ("cuda:80", "ptx", "ld.global"),
     ],
 )
-def test_a_report_has_the_code_of_the_target_that_was_asked_for(
-    target: str, language: str, load: str, capsys: Any
-):
+def test_a_report_has_the_code_of_the_requested_target(target: str, language: str, load: str, capsys: Any):
     profiler, other = Profiler(target=target), Asm()
     x, out = torch.randn(1024), torch.empty(1024)
     triton_viz.trace([profiler, other])(add)[(1,)](x, x.clone(), out, 1024, BLOCK=1024)
@@ -164,7 +162,7 @@ def test_a_target_that_does_not_exist_is_refused_at_once():
         Profiler(target="tpu:5")
 
 
-def test_the_compiler_is_asked_only_if_there_is_a_target():
+def test_the_compiler_runs_only_if_there_is_a_target():
     assert not Profiler().pre_warmup_callback(add)
     assert Profiler(target="cuda:90").pre_warmup_callback(add)
 
@@ -198,7 +196,7 @@ if "fail" in sys.argv:
 """
 
 
-def test_the_command_profiles_a_program_as_it_is(tmp_path: Any):
+def test_the_command_profiles_an_unchanged_program(tmp_path: Any):
     (tmp_path / "program.py").write_text(PROGRAM)
     found = tmp_path / "report.json"
     command = ("-m", "triton_viz.clients.profiler.profiler_command", "--json", str(found))

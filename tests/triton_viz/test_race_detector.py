@@ -168,7 +168,7 @@ def test_touches_that_do_not_fit_are_folded_and_races_found_all_the_same(
     assert_found(named(name), races_of(named(name)))
 
 
-def test_what_does_not_fit_where_programs_wait_is_undecided(monkeypatch: pytest.MonkeyPatch):
+def test_accesses_beyond_the_memory_limit_are_undecided_if_programs_wait(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(detector, "KEPT_WITH_ORDER", 0)
     found = races_of(named("under_a_lock"))
     assert found
@@ -188,7 +188,7 @@ def as_bfloat(out, BLOCK: tl.constexpr, SAME: tl.constexpr):
     "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float8_e5m2, torch.int8]
 )
 @pytest.mark.parametrize("same", [True, False])
-def test_stores_of_one_value_are_told_from_stores_of_several_in_every_type(dtype: torch.dtype, same: bool):
+def test_stores_of_one_value_and_of_several_are_distinguished_in_every_type(dtype: torch.dtype, same: bool):
     out = torch.zeros(8, dtype=dtype)
     found = issues_of(as_bfloat, (9,), {"out": out, "BLOCK": 8, "SAME": same})
     assert [issue.kind for issue in found] == ["benign race" if same else "race"]
@@ -242,7 +242,7 @@ def racing_launch() -> Any:
     return triton_viz.launches[-1]
 
 
-def test_the_report_shows_both_lines_and_what_to_try(racing_launch: Any, capsys: pytest.CaptureFixture[str]):
+def test_the_report_shows_both_lines_and_a_suggestion(racing_launch: Any, capsys: pytest.CaptureFixture[str]):
     report.print_issues(racing_launch)
     said = capsys.readouterr().err
     assert "race in kernel sum_by_load_and_store" in said
@@ -251,7 +251,7 @@ def test_the_report_shows_both_lines_and_what_to_try(racing_launch: Any, capsys:
     assert "tl.atomic_add" in said
 
 
-def test_json_says_what_the_records_say(racing_launch: Any):
+def test_json_agrees_with_the_records(racing_launch: Any):
     stored = json.loads(report.issues_as_json(racing_launch))
     records = [record for record in racing_launch.records if isinstance(record, Issue)]
     assert len(stored) == len(records) == 2
@@ -262,7 +262,7 @@ def test_json_says_what_the_records_say(racing_launch: Any):
         assert plain["level"] == "error"
 
 
-def test_sarif_has_what_the_standard_requires(racing_launch: Any):
+def test_sarif_has_the_required_fields(racing_launch: Any):
     log = json.loads(report.issues_as_sarif(racing_launch, tool="triton-race-detector"))
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-2.1.0.json")
@@ -281,7 +281,7 @@ def test_sarif_has_what_the_standard_requires(racing_launch: Any):
             assert "\\" not in physical["artifactLocation"]["uri"]
 
 
-def test_sarif_of_nothing_is_a_run_without_results():
+def test_sarif_without_issues_is_a_run_without_results():
     (run,) = json.loads(report.issues_as_sarif([]))["runs"]
     assert run["results"] == []
 

@@ -32,7 +32,7 @@ def verdicts() -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("way")
-def test_of_a_branch_only_the_program_that_takes_it_is_accused():
+def test_a_violation_in_a_branch_names_only_programs_that_take_it():
     assert issues_in(kernels.only_program, (8,), zeros(20), 8, WHICH=3) == []
     (issue,) = issues_in(kernels.only_program, (8,), zeros(20), 17, WHICH=3)
     assert (issue.kind, issue.program, issue.index, issue.past_end) == (OUT, (3, 0, 0), (20,), 4)
@@ -40,7 +40,7 @@ def test_of_a_branch_only_the_program_that_takes_it_is_accused():
 
 
 @pytest.mark.usefixtures("way")
-def test_who_returned_touches_nothing():
+def test_returned_programs_access_nothing():
     x = zeros(5)
     assert issues_in(kernels.early_return, (9,), x, 5) == []
     assert x.tolist() == [0, 1, 2, 3, 4]
@@ -76,7 +76,7 @@ def test_indices_held_inside_by_minima_and_maxima_are_right():
 
 
 @pytest.mark.usefixtures("way")
-def test_each_call_of_a_helper_on_one_line_is_told_apart():
+def test_each_call_of_a_helper_on_one_line_has_its_own_verdict():
     x, y = torch.arange(4).int(), torch.arange(4).int()
     (issue,) = issues_in(kernels.helper_twice_on_a_line, (4,), x, y, zeros(4), 2)
     assert (issue.tensor, issue.program, issue.index) == ("x", (2, 0, 0), (4,))
@@ -212,7 +212,7 @@ def test_a_verdict_holds_for_its_launch_and_not_for_other_data_numbers_or_views(
         assert found == ([] if n == 8 else ["x", "out"])
 
 
-def test_what_is_bounded_whatever_the_data_is_proved_for_memory_and_for_views():
+def test_bounded_data_are_proved_for_memory_and_for_views():
     x, index, out = torch.arange(100).int(), ints(7, -30, 1000, 5), zeros(4)
     assert issues_in(kernels.remainder_of_data, (4,), x, index, out, 100) == []
     (issue,) = issues_in(kernels.remainder_of_data, (4,), x[:50:2], index, out, 100)
@@ -250,7 +250,7 @@ def test_a_product_of_programs_that_does_not_fit_is_an_overflow():
 
 
 @pytest.mark.usefixtures("way")
-def test_an_issue_says_what_where_and_how_far():
+def test_an_issue_has_the_element_line_and_distance():
     x = torch.arange(20).int().view(4, 5)
     out = zeros(30)
     (issue,) = issues_in(kernels.copy_without_mask, (6,), x, out, 20, BLOCK=4)
@@ -348,7 +348,7 @@ def test_fake_memory_is_neither_read_nor_written():
     assert counter.item() == 0
 
 
-def test_other_clients_see_what_was_masked_off():
+def test_other_clients_receive_the_reduced_mask():
     x, out = torch.arange(10).int(), zeros(12)
     clients = [Tracer(), Sanitizer(), RaceDetector()]
     (issue,) = issues_in(kernels.copy_without_mask, (3,), x, out, 12, client=clients, BLOCK=4)

@@ -75,7 +75,7 @@ def test_a_program_that_is_right_ends_as_ever(folder: Path):
     assert "2 proved" in done.stderr
 
 
-def test_a_program_that_is_wrong_goes_on_and_ends_with_one(folder: Path):
+def test_a_program_with_violations_continues_and_has_exit_code_one(folder: Path):
     done = command(folder, "--json", "found.json", "--sarif", "found.sarif", "script.py", "10", code=1)
     assert "sum 55.0" in done.stdout
     assert f"script.py:{LINE}" in done.stderr
@@ -97,7 +97,7 @@ def test_tests_are_run_with_a_sanitizer(folder: Path):
     assert "x[7]" in done.stderr
 
 
-def test_what_to_look_at_can_be_chosen(folder: Path):
+def test_options_select_the_checks(folder: Path):
     done = command(folder, "--check-only", "script.py", "10", code=1)
     assert "sum 0.0" in done.stdout
     assert "x[10]" in done.stderr

@@ -188,7 +188,7 @@ MODES = ["symbolic", "concrete", "one at a time", "only proved"]
     st.sampled_from(MODES),
     st.integers(0, 5),
 )
-def test_what_is_found_in_a_generated_kernel_is_what_each_address_shows(
+def test_issues_of_generated_kernels_agree_with_each_address(
     text: str, n: int, view: str, mode: str, seed: int
 ):
     check(text, n, {"x": view}, mode, seed)

@@ -13,7 +13,7 @@ OUT = "out of bounds"
 
 
 @pytest.mark.usefixtures("way")
-def test_a_table_of_pointers_gives_what_is_in_it():
+def test_pointers_in_a_table_can_be_accessed():
     a, b = floats(3), floats(4)
     last = b[3:]
     out = torch.zeros(2)
@@ -104,7 +104,7 @@ def test_arguments_may_share_memory():
 
 
 @pytest.mark.usefixtures("way")
-def test_a_descriptor_cuts_off_what_is_not_its_own():
+def test_a_descriptor_masks_elements_outside_of_it():
     x, out = torch.arange(48).float().view(6, 8), torch.zeros(6, 8)
     assert issues_in(kernels.copy_by_descriptor, (2, 2), x, out, 6, 8, M=4, N=8) == []
     assert torch.equal(out, x)

@@ -286,7 +286,7 @@ CLIENTS = [Tracer, Profiler, Sanitizer, RaceDetector, lambda: Sanitizer(abort_on
 
 
 @pytest.mark.parametrize("make", CLIENTS)
-@pytest.mark.parametrize("kernel", [kernels.add, client_kernels.outside], ids=["right", "wrong"])
+@pytest.mark.parametrize("kernel", [kernels.add, client_kernels.outside], ids=["in bounds", "out of bounds"])
 def test_finalize_is_a_list_and_idempotent(make: Callable[[], Client], kernel: Any):
     """Specified: "`finalize()` must return a list (possibly empty) and should be idempotent"."""
     client = make()
@@ -332,11 +332,11 @@ def test_warmup_when_asm_inspection_is_required():
 def test_the_tracers_tensors_are_sorted():
     """Specified: "`Tracer` uses a sorted tensor list to map raw pointers to tensors"."""
     parts = torch.zeros(12).split(4)
-    infos = [TensorInfo.of(name, parts[place]) for name, place in (("c", 2), ("a", 0), ("b", 1))]
+    infos = [TensorInfo.of(name, parts[position]) for name, position in (("c", 2), ("a", 0), ("b", 1))]
     tensors = Tensors(infos)
     assert tensors.names == ("a", "b", "c")
-    for place, name in enumerate(tensors.names):
-        address = parts[place].data_ptr() + 4
+    for position, name in enumerate(tensors.names):
+        address = parts[position].data_ptr() + 4
         assert tensors.names[tensors.owner(address, address + 4)] == name
 
 

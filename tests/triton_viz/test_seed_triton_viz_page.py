@@ -105,7 +105,7 @@ def test_nothing_is_recomputed_unless_the_snapshot_changed(api: FlaskClient, mon
     assert len(data(api, launch=first)["visualization_data"]) == 3 + 2
 
 
-def test_a_launch_in_place_of_another_is_new_data(api: FlaskClient):
+def test_a_launch_that_replaces_another_is_new_data(api: FlaskClient):
     """The same, where both counts are what they were."""
     launch_add(n=8)
     assert data(api)["tensors"][0]["shape"] == [8]

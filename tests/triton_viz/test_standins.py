@@ -24,7 +24,7 @@ from triton_viz.errors import AccessError, UnsupportedError
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine's GPU answers for itself")
 
-PLACES = (torch.cuda, torch.accelerator, driver, triton.language.target_info)
+PATCHED = (torch.cuda, torch.accelerator, driver, triton.language.target_info)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_tritons_bandwidth_is_that_of_the_device_described(standin):
     assert triton.testing.get_dram_gbps() == pytest.approx(3352, rel=1e-3)
 
 
-def test_a_benchmark_runs_what_it_is_given(standin):
+def test_a_benchmark_runs_its_function(standin):
     runs: list[int] = []
     times = standin.get_benchmarker()(lambda: runs.append(1), quantiles=(0.5, 0.2, 0.8))
     assert runs == [1]
@@ -106,7 +106,7 @@ def test_torch_answers_for_a_cpu_tensors_device(standin, device):
 @pytest.mark.parametrize(
     "ask", ["get_device_properties", "get_device_capability", "synchronize", "current_stream", "device"]
 )
-def test_torch_says_of_a_real_gpu_what_it_says_without_us(device, ask):
+def test_torch_raises_its_own_errors_for_a_real_gpu(device, ask):
     def attempt() -> None:
         result = getattr(torch.cuda, ask)(device)
         with result if ask == "device" else contextlib.nullcontext():
@@ -155,7 +155,7 @@ def test_an_untraced_launch_says_where_it_can_run(standin):
 def state() -> list[dict[str, Any]]:
     """All attributes that stand-ins and traces replace."""
     kinds = (JITFunction, InterpretedFunction, Autotuner, Heuristics)
-    return [dict(vars(place)) for place in (*PLACES, *kinds)]
+    return [dict(vars(owner)) for owner in (*PATCHED, *kinds)]
 
 
 @triton.jit
@@ -234,8 +234,8 @@ def test_scopes_may_close_in_any_order(order: tuple[int, ...]):
     scopes = [triton_viz.trace() for _ in range(3)]
     for scope in scopes:
         scope.__enter__()
-    for n, place in enumerate(order):
-        scopes[place].__exit__(None, None, None)
+    for n, position in enumerate(order):
+        scopes[position].__exit__(None, None, None)
         if n < 2:  # the others still trace
             x = torch.ones(4)
             run(double, x)
@@ -269,7 +269,7 @@ def test_scopes_of_several_threads_overlap():
 def test_a_driver_that_was_set_is_used(monkeypatch):
     theirs: Any = object()
     monkeypatch.setattr(driver, "_active", theirs)
-    before = [dict(vars(place)) for place in PLACES]
+    before = [dict(vars(owner)) for owner in PATCHED]
     with standing_in():
         assert driver.active is theirs
-        assert [dict(vars(place)) for place in PLACES] == before
+        assert [dict(vars(owner)) for owner in PATCHED] == before

@@ -78,7 +78,7 @@ RIGHT = [
     kernels.sum_of_bits,
     kernels.squares,
 ]
-WRONG = [
+VIOLATING = [
     (kernels.copy_without_mask, "x"),
     (kernels.mask_off_by_one, "x"),
     (kernels.before_the_start, "out"),
@@ -97,17 +97,17 @@ def test_accesses_that_stay_inside_are_proved(kernel: Any):
     check(analysis, touched(kernel, GRID, arguments, "out"), "out", 0, 4 * N)
 
 
-@pytest.mark.parametrize(("kernel", "tensor"), WRONG, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(("kernel", "tensor"), VIOLATING, ids=lambda value: getattr(value, "__name__", value))
 def test_accesses_that_go_outside_are_shown_by_an_element_that_does(kernel: Any, tensor: str):
     analysis, arguments = of_one_dimension(kernel)
-    (wrong,) = analysis.violations
-    assert wrong.tensor == tensor
+    (violation,) = analysis.violations
+    assert violation.tensor == tensor
     assert analysis.complete
     assert set(verdicts(analysis)) <= {"ok", "violation"}
     check(analysis, touched(kernel, GRID, arguments, tensor), tensor, 0, 4 * N)
 
 
-def test_the_first_program_that_goes_wrong_is_shown():
+def test_the_first_program_with_a_violation_is_shown():
     analysis, arguments = of_one_dimension(kernels.copy_without_mask)
     witness = analysis.violations[0].witness
     assert witness is not None
@@ -126,9 +126,7 @@ def test_the_first_program_that_goes_wrong_is_shown():
     st.sampled_from([1, 3, 4, 9]),
     st.sampled_from([(0, 96), (0, 40), (-16, 400), (0, 4 * REACH)]),
 )
-def test_of_generated_kernels_nothing_is_said_that_does_not_happen(
-    text: str, n: int, window: tuple[int, int]
-):
+def test_violations_of_generated_kernels_happen(text: str, n: int, window: tuple[int, int]):
     with tempfile.TemporaryDirectory() as folder:
         kernel = imported(text, Path(folder)).kernel
         x, data = memory()
@@ -162,9 +160,9 @@ def test_a_grid_of_any_size_is_one_run(programs: int):
     assert analysis.proved
     assert len(analysis.accesses) == 2
     analysis = analyzed(kernels.masked_copy, (programs,), arguments, x=(0, 4 * n), out=(0, 4 * n - 4))
-    (wrong,) = analysis.violations
-    assert wrong.witness is not None
-    assert wrong.witness.program == (programs - 1, 0, 0)
+    (violation,) = analysis.violations
+    assert violation.witness is not None
+    assert violation.witness.program == (programs - 1, 0, 0)
 
 
 def test_an_empty_grid_touches_nothing():
@@ -183,10 +181,10 @@ def test_grouped_tiles_of_uneven_products_stay_inside(m: int, n: int, k: int):
     assert analyzed(kernels.product, grid, arguments).proved
     # With one row less than the argument says, a program reads past the end.
     analysis = analyzed(kernels.product, grid, arguments, a=(0, 4 * (m * k - 1)))
-    (wrong,) = analysis.violations
-    assert wrong.tensor == "a"
-    assert wrong.witness is not None
-    assert wrong.witness.address == a.data_ptr() + 4 * (m * k - 1)
+    (violation,) = analysis.violations
+    assert violation.tensor == "a"
+    assert violation.witness is not None
+    assert violation.witness.address == a.data_ptr() + 4 * (m * k - 1)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(8, 8), (10, 6), (5, 13)])
@@ -196,19 +194,19 @@ def test_masks_of_two_axes_are_followed_through_a_transpose(rows: int, columns: 
     grid = (triton.cdiv(rows, 4), triton.cdiv(columns, 4))
     window = (0, 4 * rows * columns)
     assert analyzed(kernels.transposed, grid, arguments, x=window, out=window).proved
-    wrong = analyzed(kernels.transposed_with_the_wrong_mask, grid, arguments, x=window, out=window)
+    found = analyzed(kernels.transposed_with_the_wrong_mask, grid, arguments, x=window, out=window)
     real = touched(kernels.transposed_with_the_wrong_mask, grid, arguments, "out")
-    check(wrong, real, "out", *window)
-    assert bool(wrong.violations) == any(place.offset >= window[1] for place in real)
+    check(found, real, "out", *window)
+    assert bool(found.violations) == any(place.offset >= window[1] for place in real)
 
 
 def test_joined_and_reshaped_blocks_keep_track_of_their_elements():
     out = memory()[0]
     arguments = {"x": out, "out": out, "n": 0, "BLOCK": 4}
     assert analyzed(kernels.reshaped, (1,), arguments, out=(0, 128)).proved
-    wrong = analyzed(kernels.reshaped, (1,), arguments, out=(0, 124))
-    assert len(wrong.violations) == 1
-    check(wrong, touched(kernels.reshaped, (1,), arguments, "out"), "out", 0, 124)
+    found = analyzed(kernels.reshaped, (1,), arguments, out=(0, 124))
+    assert len(found.violations) == 1
+    check(found, touched(kernels.reshaped, (1,), arguments, "out"), "out", 0, 124)
 
 
 # --- unknown values ---
@@ -228,7 +226,7 @@ def test_an_address_from_a_float_is_left_to_the_data():
     assert "a float turned into an integer" in analysis.accesses[0].reason
 
 
-def test_what_cannot_be_followed_ends_the_analysis_with_a_reason():
+def test_unsupported_code_ends_the_analysis_with_a_reason():
     analysis, _ = of_one_dimension(kernels.no_single_number)
     assert not analysis.complete
     assert analysis.reason == "an index that Python needs differs between programs"
@@ -258,12 +256,12 @@ def test_int32_arithmetic_that_wraps_around_is_seen():
     grid, bytes_ = (4096,), 4096 * stride * 4
     arguments = {"x": torch.zeros(8), "stride": stride, "BLOCK": 8}
     analysis = analyzed(kernels.far_row, grid, arguments, x=(0, bytes_))
-    (wrong,) = analysis.violations
-    assert wrong.overflow is not None
-    assert wrong.overflow.program == (2048, 0, 0)
-    assert wrong.witness is not None
-    assert wrong.witness.program[0] >= 2048
-    assert wrong.witness.address < arguments["x"].data_ptr()
+    (violation,) = analysis.violations
+    assert violation.overflow is not None
+    assert violation.overflow.program == (2048, 0, 0)
+    assert violation.witness is not None
+    assert violation.witness.program[0] >= 2048
+    assert violation.witness.address < arguments["x"].data_ptr()
     assert analyzed(kernels.far_row_in_64_bits, grid, arguments, x=(0, bytes_)).proved
     assert analyzed(kernels.far_row, (2048,), arguments, x=(0, bytes_)).proved
 
@@ -309,14 +307,14 @@ def test_an_empty_tensor_has_nothing_to_touch():
     assert verdicts(analyzed(kernels.masked_copy, (4,), arguments | {"n": 1})) == ["violation", "violation"]
 
 
-def test_descriptors_mask_what_is_outside_and_must_describe_what_is_there():
+def test_descriptors_mask_elements_outside_and_must_describe_existing_ones():
     x, out = torch.zeros(12, 16), torch.zeros(12, 16)
     arguments = {"x": x, "out": out, "rows": 12, "columns": 16, "BLOCK": 8}
     analysis = analyzed(kernels.described, (2, 2), arguments)
     assert analysis.proved
     assert [a.kind for a in analysis.accesses] == ["descriptor", "load", "descriptor", "store"]
-    wrong = analyzed(kernels.described, (2, 2), arguments | {"rows": 13})
-    assert verdicts(wrong) == ["violation"] * 4
+    found = analyzed(kernels.described, (2, 2), arguments | {"rows": 13})
+    assert verdicts(found) == ["violation"] * 4
     # The descriptor that is not loaded from past its end is a violation, too.
     assert verdicts(analyzed(kernels.described, (1, 1), arguments | {"rows": 13})) == ["violation", "ok"] * 2
 
@@ -327,12 +325,12 @@ def test_all_axes_of_a_grid_are_open():
     analysis = analyzed(kernels.three_axes, (2, 3, 5), arguments)
     assert analysis.proved
     assert analysis.accesses[0].kind == "atomic"
-    (wrong,) = analyzed(kernels.three_axes, (2, 3, 5), arguments, out=(0, 4 * 119)).violations
-    assert wrong.witness is not None
-    assert wrong.witness.program == (1, 2, 4)
+    (violation,) = analyzed(kernels.three_axes, (2, 3, 5), arguments, out=(0, 4 * 119)).violations
+    assert violation.witness is not None
+    assert violation.witness.program == (1, 2, 4)
 
 
-def test_tensors_in_a_tuple_are_told_apart():
+def test_tensors_in_a_tuple_have_different_names():
     pair = (torch.zeros(30), torch.zeros(28))
     analysis = analyzed(kernels.from_a_tuple, (8,), {"both": pair, "n": 30, "BLOCK": 4})
     assert [(a.tensor, a.verdict) for a in analysis.accesses] == [("both[0]", "ok"), ("both[1]", "violation")]

@@ -243,21 +243,21 @@ def test_everything_is_restored_after_success_failure_and_interruption():
 def test_threads_take_turns_and_leave_nothing_patched():
     before = patched_places()
     kernel = triton_viz.trace()(kernels.add)
-    wrong = []
+    different = []
 
     def launch() -> None:
         for n in range(1, 6):
             x, out = torch.full((8,), float(n)), torch.zeros(8)
             kernel[(2,)](x, x, out, 8, BLOCK=4)
             if out.tolist() != [2.0 * n] * 8:
-                wrong.append(out)
+                different.append(out)
 
     threads = [threading.Thread(target=launch) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == []
+    assert different == []
     assert [len(launch.records) for launch in triton_viz.launches] == [3] * 20
     assert patched_places() == before
 
@@ -275,7 +275,7 @@ def test_values_of_narrow_floats_are_shown_and_saved(dtype: torch.dtype, tmp_pat
         assert op.values.tolist() == [x.float().tolist()]
 
 
-def test_a_load_shows_the_value_before_a_store_to_the_same_place():
+def test_a_load_shows_the_value_before_a_store_to_the_same_element():
     x = torch.tensor([1.0, 2.0, 3.0, 4.0])
     triton_viz.trace(Tracer(values=True))(kernels.add)[(2,)](x, x, x, 4, BLOCK=2)
     assert x.tolist() == [2, 4, 6, 8]

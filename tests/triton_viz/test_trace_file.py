@@ -36,7 +36,7 @@ def test_saved_launches_load_equal(tmp_path: Path):
         assert loaded.at(program)
 
 
-def test_append_keeps_what_is_there_with_ids_of_its_own(tmp_path: Path):
+def test_append_keeps_present_launches_and_gives_new_ids(tmp_path: Path):
     vector_add.run()
     triton_viz.save(tmp_path / "trace.tvz")
     triton_viz.load(tmp_path / "trace.tvz", append=True)
@@ -92,7 +92,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path):
         triton_viz.load(path)
 
 
-def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_reports_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main([str(tmp_path / "absent.tvz")]) == 1
     assert "absent.tvz" in capsys.readouterr().err
     (tmp_path / "bad.tvz").write_bytes(b"x")

@@ -35,7 +35,7 @@ def test_a_wild_pointer_is_an_error_not_a_crash_and_touches_nothing():
         triton_viz.trace(Counter)(kernels.add_unmasked)[(3,)](x, y, out, 10, BLOCK=4)
 
 
-def test_an_access_wider_than_what_is_left_is_refused():
+def test_an_access_across_the_end_of_a_tensor_is_refused():
     with pytest.raises(AccessError):
         triton_viz.trace()(kernels.read_wide)[(1,)](torch.zeros(9, dtype=torch.int8), torch.zeros(2))
 

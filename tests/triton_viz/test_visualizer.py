@@ -119,7 +119,7 @@ def test_where_an_op_is_leads_through_the_functions_that_were_called(api: FlaskC
     assert texts[1].startswith("return tl.load(")
 
 
-def test_a_trace_file_cannot_make_the_server_read_what_is_no_source(api: FlaskClient, tmp_path: Path):
+def test_a_trace_file_cannot_make_the_server_read_other_files_than_sources(api: FlaskClient, tmp_path: Path):
     secret = tmp_path / "secret.txt"
     secret.write_text("a secret")
     vector_add.run()
@@ -239,7 +239,7 @@ BY_LAUNCH = (
 )
 
 
-def test_every_endpoint_is_among_those_asked_for_nonsense():
+def test_every_endpoint_is_tested_with_invalid_requests():
     without_launch = {"/api/op_code"}
     assert {f"/api/{name}" for name in BY_LAUNCH} | without_launch == set(interface.ENDPOINTS)
 
@@ -293,7 +293,7 @@ def test_bad_requests_get_a_json_error(api: FlaskClient, url: str, status: int, 
     assert message in answer.get_json()["error"]
 
 
-def test_no_launch_yet_is_said(api: FlaskClient):
+def test_no_launch_is_an_error(api: FlaskClient):
     assert api.get("/api/launches").get_json() == {"launches": [], "tape": False}
     answer = api.get("/api/data")
     assert (answer.status_code, answer.get_json()) == (404, {"error": "No kernel was traced yet."})

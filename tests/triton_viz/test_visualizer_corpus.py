@@ -42,7 +42,7 @@ def accesses(launch: Launch, program: tuple[int, int, int], tensor: TensorInfo) 
 
 
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.name)
-def test_tiles_and_coverage_are_what_the_programs_did(case: Case, api: FlaskClient):
+def test_tiles_and_coverage_agree_with_the_programs(case: Case, api: FlaskClient):
     launch = launched(case)
     if not math.prod(launch.grid):
         answer = api.get("/api/data")

@@ -87,7 +87,7 @@ def test_a_server_can_be_stopped_again_and_after_its_end():
     server.stop()
 
 
-def test_a_server_that_ends_while_it_is_told_to_does_so_in_order():
+def test_a_server_that_ends_during_stop_ends_in_order():
     server = interface.PageServer(0)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -114,7 +114,7 @@ def test_rows_longer_than_all_there_is_cost_nothing(url: str):
     assert answers[0].data == answers[1].data
 
 
-def test_what_would_take_all_memory_is_refused_with_its_size():
+def test_requests_that_exhaust_memory_are_refused_with_their_size():
     """A tensor of two gigabytes of which a kernel reads a few bytes."""
     large = torch.empty(1 << 31, dtype=torch.int8)
     triton_viz.trace(Tracer(values=True))(kernels.add)[(1,)](large, large, large, 4, BLOCK=4)

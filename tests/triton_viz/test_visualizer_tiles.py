@@ -23,7 +23,7 @@ __all__ = ["api"]  # a fixture
 pytestmark = pytest.mark.usefixtures("no_launches")
 
 
-def test_a_tile_tells_what_the_op_its_mask_and_its_program_did(api: FlaskClient):
+def test_a_tile_marks_elements_of_the_op_its_mask_and_its_program(api: FlaskClient):
     vector_add.run()
     (launch,) = triton_viz.launches
     op = f"{launch.id}-0-3.0.0"

@@ -71,7 +71,7 @@ def test_a_client_that_asks_gets_the_asm_of_its_launch():
     assert len(triton_viz.launches[-1].records) == 3
 
 
-def test_a_client_that_does_not_ask_pays_nothing_and_hears_nothing():
+def test_a_client_without_warm_up_receives_no_compiled_kernel():
     class Other(Asm):
         NAME = "other"
 
@@ -185,7 +185,7 @@ def test_a_kernel_that_does_not_compile_still_runs_and_the_client_gets_the_error
     assert "value" in str(error)
 
 
-def test_what_cannot_be_sent_to_the_compiler_is_named(monkeypatch: pytest.MonkeyPatch):
+def test_objects_that_cannot_be_sent_to_the_compiler_are_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tests.triton_viz.test_warmup.HALF", (n for n in range(3)))
     call = unwrap(uses_much).resolve((torch.ones(16, 16), torch.zeros(16)), {"SIDE": 16})
     with pytest.raises(UnsupportedError, match=r"kernel uses_much .*'HALF', which uses_much uses, cannot be"):

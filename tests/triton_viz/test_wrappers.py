@@ -64,7 +64,7 @@ def test_a_plain_kernel_needs_no_unwrapping():
     }
 
 
-def test_what_is_no_kernel_is_refused_by_its_type():
+def test_other_objects_than_kernels_are_refused_by_their_type():
     with pytest.raises(UnsupportedError, match="function is not a kernel"):
         unwrap(scale)
 
@@ -133,7 +133,7 @@ def test_a_performance_model_that_asks_a_gpu_is_left_out():
     assert kernel.perf_model is model
 
 
-def test_what_a_prune_function_raises_reaches_the_caller():
+def test_errors_of_a_prune_function_reach_the_caller():
     def broken(configs, named, **kwargs):
         raise RuntimeError("cannot prune")
 
@@ -179,7 +179,7 @@ def test_a_heuristic_sees_the_grid_and_earlier_heuristics():
     assert result.options == {}
 
 
-def test_a_heuristic_wins_over_what_the_launch_gives():
+def test_a_heuristic_overrides_an_argument_of_the_launch():
     kernel = triton.heuristics({"BLOCK": lambda args: 2 * args["BLOCK"]})(JITFunction(scale))
     assert call(kernel, "x", 5, BLOCK=8).arguments["BLOCK"] == 16
 
@@ -191,7 +191,7 @@ def test_hooks_added_to_a_kernel_run():
     assert seen == [(("x", 5), {"BLOCK": 8})]
 
 
-def test_the_launch_cannot_set_what_autotune_sets():
+def test_the_launch_cannot_set_parameters_of_autotune():
     with pytest.raises(
         UnsupportedError, match="kernel scale: BLOCK is given at the launch, but it is autotune"
     ):

@@ -153,7 +153,7 @@ function usagePart(memory: SbufMemory, levels: Level[], instructions: number): H
   const label = make(
     "span",
     "capacity-label",
-    `capacity ${formatBytes(memory.capacity)}${within ? "" : ", far above"}`,
+    within ? `capacity ${formatBytes(memory.capacity)}` : "capacity ↑",
   );
   label.style.top = `${line}px`;
   const peak = make("i", "peak-mark");

@@ -33,7 +33,7 @@ function fill(id: string, title: string, note: string, ...parts: Node[]) {
 /** Fills every table but that of the modules. */
 export function showTables(tape: Tape) {
   fill("shares", "Clients", "their share of the workers' time", sharesTable(tape.shares));
-  fill("hot", "Hot paths", "sequences that repeat", ...hotTables(tape));
+  fill("hot", "Hot paths", "repeated sequences", ...hotTables(tape));
   fill("collectives", "Between workers", "moved or combined parts of tensors", exchangesTable(tape.spans));
   const alive = tape.held.filter((held) => !held.freed);
   const note = alive.length
@@ -123,7 +123,7 @@ function hotTables(tape: Tape): Node[] {
     make("span", "ops-chain", path.ops.slice(0, 12).join(" → ") + (path.length > 12 ? " → …" : "")),
   ]);
   const parts: Node[] = [];
-  if (runs.length) parts.push(table(["run as one", "on", "times", "broken off", "time"], runs));
+  if (runs.length) parts.push(table(["hot path", "workers", "times", "incomplete", "time"], runs));
   if (repeats.length) parts.push(table(["client", "repeated", "length", "ops"], repeats));
   return parts.length ? parts : [make("p", "muted", "No sequence repeats at least three times.")];
 }

@@ -13,8 +13,8 @@ from tests.triton_viz.corpus.compiling import to_ttir
 
 
 def main() -> None:
-    """Compile all entries, and print what went wrong."""
-    wrong: dict[str, str] = {}
+    """Compile all entries, and print the errors."""
+    errors: dict[str, str] = {}
     for entry in ENTRIES:
         case = Case(
             entry.name, entry.kernel, lambda _, entry=entry: entry.arguments(), entry.grid, lambda _: {}
@@ -22,8 +22,8 @@ def main() -> None:
         try:
             to_ttir(case)
         except Exception as error:  # noqa: BLE001  whatever it is, it belongs to the entry
-            wrong[entry.name] = f"{type(error).__name__}: {error}"
-    print(json.dumps(wrong))
+            errors[entry.name] = f"{type(error).__name__}: {error}"
+    print(json.dumps(errors))
 
 
 if __name__ == "__main__":

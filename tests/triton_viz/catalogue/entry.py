@@ -11,7 +11,7 @@ Program = tuple[int, int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Bug:
-    """What is wrong, where, and in which programs. The lines are those that the source marks."""
+    """The kind of a bug, its lines (which the source marks) and its programs."""
 
     kind: str
     tensor: str
@@ -21,7 +21,7 @@ class Bug:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A kernel that is wrong in one way, or one that looks alike and is right."""
+    """A kernel with one bug, or a similar kernel without a bug."""
 
     name: str
     kernel: Any

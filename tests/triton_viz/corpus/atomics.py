@@ -41,7 +41,7 @@ def scatter_add(index, x, out, COLUMNS: tl.constexpr):
 
 @triton.jit
 def combine(index, x, out, OP: tl.constexpr, BLOCK: tl.constexpr):
-    """Many values to few places; the end does not depend on the order."""
+    """Many values are added to few elements; the result does not depend on the order."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     where, v = out + tl.load(index + at), tl.load(x + at)
     if OP == "add":
@@ -76,7 +76,7 @@ def what_was_there(cell, out, OP: tl.constexpr):
 
 @triton.jit
 def blocks_of_what_was_there(x, cells, out, BLOCK: tl.constexpr):
-    """Every lane of a block has a place of its own, all programs the same places."""
+    """Each element of a block has its own address, which all programs share."""
     pid = tl.program_id(0)
     at = tl.arange(0, BLOCK)
     v = tl.load(x + pid * BLOCK + at)

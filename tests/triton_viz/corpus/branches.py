@@ -169,7 +169,7 @@ def if_with_reduction(x, out, BLOCK: tl.constexpr):
 
 @triton.jit
 def same_address(out, first):
-    """Programs that write one place: those with work agree on what they write."""
+    """Programs that write to one element; those that write store the same value."""
     pid = tl.program_id(0)
     if pid > 2:
         tl.store(first, 42)

@@ -94,17 +94,17 @@ def to_ptx(case: Case) -> str:
 
 
 def main() -> None:
-    """Compile all cases, or those named on the command line, and print what went wrong."""
+    """Compile all cases, or those named on the command line, and print the errors."""
     from tests.triton_viz.corpus import CASES
 
-    wrong: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for case in CASES:
         if len(sys.argv) == 1 or case.name in sys.argv[1:]:
             try:
                 to_ttir(case)
             except Exception as error:  # noqa: BLE001  whatever it is, it belongs to the case
-                wrong[case.name] = f"{type(error).__name__}: {error}"
-    print(json.dumps(wrong))
+                errors[case.name] = f"{type(error).__name__}: {error}"
+    print(json.dumps(errors))
 
 
 if __name__ == "__main__":

@@ -231,7 +231,7 @@ class Writer:
         return self.loop(kind, nesting, indent)
 
     def store(self, indent: str) -> str:
-        """Each program writes to places of its own."""
+        """Each program writes to its own elements."""
         slot = self.draw(st.integers(0, SLOTS - 1)) * BLOCK * PROGRAMS
         kind, where = self.draw(
             st.sampled_from([("ints", "int_out"), ("floats", "float_out"), ("bytes", "int_out")])

@@ -17,7 +17,7 @@ def double_in_place(x, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def write_read_write(x, out, BLOCK: tl.constexpr):
-    """A load after a store to the same place sees it."""
+    """A load after a store to the same element returns the stored value."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     before = tl.load(x + at)
     tl.store(x + at, before + 1)

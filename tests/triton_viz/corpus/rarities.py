@@ -25,7 +25,7 @@ def swizzled(out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, GROUP: tl.constexpr
 
 @triton.jit
 def by_function(x, out, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Descriptors used through functions in place of methods."""
+    """Descriptors used through functions instead of methods."""
     source = tl.make_tensor_descriptor(x, [ROWS * 3, columns], [columns, 1], [ROWS, COLUMNS])
     target = tl.make_tensor_descriptor(out, [ROWS * 3, columns], [columns, 1], [ROWS, COLUMNS])
     at = [tl.program_id(0) * ROWS, 0]

@@ -1,5 +1,5 @@
 # type: ignore - Triton's language is not quite Python's
-"""Kernels for the symbolic engine, with valid accesses and violations."""
+"""Kernels for the symbolic engine: some are in bounds, the others have violations."""
 
 import triton
 import triton.language as tl

@@ -189,9 +189,9 @@ def touched(kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], name:
                 line, kind = record.call_path[-1].line, type(record).__name__.lower()
                 width = arguments[name].element_size()
                 for index in np.argwhere(record.mask):
-                    place = tuple(int(i) for i in index)
-                    offset = int(record.offsets[place]) * width
-                    found.add(Touched(line, kind, program, record.iterations, place, offset))
+                    position = tuple(int(i) for i in index)
+                    offset = int(record.offsets[position]) * width
+                    found.add(Touched(line, kind, program, record.iterations, position, offset))
     return found
 
 

@@ -1,4 +1,4 @@
-"""A broken twin of each kernel. The line that is wrong says so."""
+"""Each kernel with a violation, in a line that is marked `# wrong`."""
 
 import math
 
