@@ -1,4 +1,4 @@
-"""A type of instruction is a struct, a row of the instruction table, and an executor, and nothing else."""
+"""A type of instruction is a struct with its row of the instruction table, and an executor."""
 
 import time
 from collections.abc import Iterator
@@ -11,8 +11,15 @@ import pytest
 from gt.client import Client
 from gt.errors import ProtocolError, WorkerError
 from gt.server.embedded import LocalConnection, LocalServer
-from gt.stream import instruction_table
-from gt.stream.instruction_table import CLIENT, DISPATCHER, INSTRUCTION_TABLE, Row
+from gt.stream.instruction_table import (
+    ANY_SENDER,
+    INSTRUCTION_TABLE,
+    EntryText,
+    its_result,
+    its_tensor,
+    row,
+    unregister,
+)
 from gt.stream.instructions import Op
 from gt.worker.executors import EXECUTORS, Execution, Executor
 from tests.gt.helpers.threads import ThreadConnection, ThreadServer
@@ -25,11 +32,17 @@ class Negate(msgspec.Struct, frozen=True, array_like=True):
     tensor: int
     result: int
 
+    def words(self, prefix: str) -> EntryText:
+        return "Negate", f"result={prefix}{self.result}", f"input={prefix}{self.tensor}"
+
 
 class Note(msgspec.Struct, frozen=True, array_like=True):
     """About no tensor."""
 
     text: str
+
+    def words(self, prefix: str) -> EntryText:
+        return "Note", "", self.text
 
 
 def emit(client: Client, instruction: Any) -> None:
@@ -49,23 +62,14 @@ def negate(run: Execution, order: Negate) -> None:
 
 @pytest.fixture(autouse=True)
 def added() -> Iterator[None]:
-    both = frozenset({CLIENT, DISPATCHER})
-    instruction_table.register(
-        Row(
-            Negate,
-            both,
-            lambda one, prefix: ("Negate", f"result={prefix}{one.result}", f"input={prefix}{one.tensor}"),
-            reads=lambda one: (one.tensor,),
-            makes=lambda one: (one.result,),
-        )
-    )
-    instruction_table.register(Row(Note, both, lambda one, prefix: ("Note", "", one.text), in_sequence=True))
+    row(*ANY_SENDER, reads=its_tensor, makes=its_result)(Negate)
+    row(*ANY_SENDER, in_sequence=True)(Note)
     EXECUTORS[Negate] = Executor(negate)
     EXECUTORS[Note] = Executor(lambda run, order: heard.append((run.worker.name, order.text)))
     heard.clear()
     yield
     for kind in (Negate, Note):
-        instruction_table.unregister(kind)
+        unregister(kind)
         del EXECUTORS[kind]
 
 
@@ -77,7 +81,7 @@ def client() -> Iterator[Client]:
 
 
 def test_workers_have_an_executor_for_every_instruction_that_is_issued_to_them():
-    issued = {row.type for row in INSTRUCTION_TABLE.values() if row.origins & {CLIENT, DISPATCHER}}
+    issued = {one.type for one in INSTRUCTION_TABLE.values() if {*ANY_SENDER} & {*one.origins}}
     assert issued - {int, Op} == set(EXECUTORS)
 
 
