@@ -1,7 +1,9 @@
 """A type of instruction is a struct with its row of the instruction table, and an executor."""
 
+import shutil
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,7 +25,7 @@ from gt.stream.instruction_table import (
 from gt.stream.instructions import Op
 from gt.worker.executors import EXECUTORS, Execution, Executor
 from tests.gt.helpers.threads import ThreadConnection, ThreadServer
-from tests.programs import TIMEOUT
+from tests.programs import ROOT, TIMEOUT, run_python
 
 
 class Negate(msgspec.Struct, frozen=True, array_like=True):
@@ -138,3 +140,51 @@ def test_over_several_workers_one_with_tensors_needs_a_handler(spread: Client):
     emit(spread, Negate(x, result))
     with pytest.raises(WorkerError, match="Negate cannot be used with several workers"):
         spread.fetch(result)
+
+
+STRUCT = """
+@row(*ANY_SENDER, reads=its_tensor, makes=its_result)
+class Negate(Sent, frozen=True, tag=99):
+    tensor: int
+    result: int
+
+
+if TYPE_CHECKING:
+"""
+EXECUTOR = """
+def _negate(run: Execution, one: Any) -> None:
+    run.state.values[one.result] = -run.state.values[one.tensor]
+
+
+EXECUTORS: dict[type, Executor] = {
+    instructions.Negate: Executor(_negate),
+"""
+PROGRAM = """
+import numpy as np, gt
+from gt.stream.instructions import Negate
+
+client = gt.init(workers=1, engine="numpy")
+x, result = client.create(np.arange(3.0)), client.next_id()
+client.emit(Negate(x, result))
+lines = [line for line in client.get_instruction_tape() if "Negate" in line]
+print(client.fetch(result).tolist(), len(lines))
+"""
+
+
+def test_a_type_that_is_sent_between_processes_is_added_in_two_places(tmp_path: Path):
+    shutil.copytree(ROOT / "gt", tmp_path / "gt", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, before, after in (
+        ("stream/instructions.py", "\nif TYPE_CHECKING:\n", STRUCT),
+        ("worker/executors.py", "\nEXECUTORS: dict[type, Executor] = {\n", EXECUTOR),
+        (
+            "worker/executors.py",
+            "\nfrom gt.stream.repeats",
+            "\nfrom gt.stream import instructions\nfrom gt.stream.repeats",
+        ),
+    ):
+        source = tmp_path / "gt" / name
+        text = source.read_text()
+        assert text.count(before) == 1
+        source.write_text(text.replace(before, after))
+    run = run_python("-c", PROGRAM, cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
+    assert run.stdout.strip() == "[-0.0, -1.0, -2.0] 4", "RECV, WORKER_SEND, WORKER_RECV and SEND"
