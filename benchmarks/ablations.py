@@ -9,6 +9,7 @@ own server and workers; but eager work in an embedded server is one process that
 processes that do the same differ by up to 20 % in speed, which is more than the mechanisms that matter there.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -46,17 +47,10 @@ def _without_eager_repeats() -> None:
 
 
 def _without_background_thread() -> None:
-    from gt.worker.repeat_runner import RepeatRunner
+    from gt.worker import repeat_runner
 
-    _replace(RepeatRunner, "_background", None)
-
-
-def _python_thread() -> None:
-    from benchmarks import python_background
-    from gt.worker.compile.background import Background
-
-    _replace(Background, "start", python_background.start)
-    _replace(Background, "wait", python_background.wait)
+    _replace(repeat_runner, "BACKGROUND_SECONDS", math.inf)
+    _replace(repeat_runner, "BACKGROUND_SECONDS_EMBEDDED", math.inf)
 
 
 def _without_backward_replay() -> None:
@@ -92,16 +86,11 @@ MECHANISMS: dict[str, Callable[[], None]] = {
     "column_prediction": _without_column_prediction,
     "eager_repeats": _without_eager_repeats,
     "background_thread": _without_background_thread,
-    "cpp_thread": _python_thread,
     "backward_replay": _without_backward_replay,
     "placed_repeats": _without_placed_repeats,
     "memory_guard": _without_memory_guard,
     "hot_paths": _without_hot_paths,
 }
-
-
-IN_ONE_PROCESS = {"cpp_thread"}
-"""The mechanisms that can be switched between turns in one process, also when steps are compiled."""
 
 
 def _replace(owner: Any, name: str, value: Any) -> None:
@@ -266,7 +255,7 @@ class Side:
 
 def _benchmark(mechanism: str, work: str, place: str, compiled: bool) -> Benchmark:
     def prepare() -> tuple[Job, Job]:
-        if place == "embedded" and (not compiled or mechanism in IN_ONE_PROCESS):
+        if place == "embedded" and not compiled:
             both = Side(work, place, compiled, without=mechanism)
             return lambda: both.run("with"), lambda: both.run("without")
         with_it = Side(work, place, compiled)
@@ -294,8 +283,6 @@ CASES: list[tuple[str, str, str, bool]] = [
     ("background_thread", "gpt", "embedded", True),
     ("background_thread", "mlp", "processes", True),
     ("background_thread", "gpt", "processes", True),
-    ("cpp_thread", "mlp", "embedded", True),
-    ("cpp_thread", "gpt", "embedded", True),
     ("backward_replay", "mlp", "embedded", True),
     ("backward_replay", "gpt", "embedded", True),
     ("backward_replay", "gpt", "processes", True),

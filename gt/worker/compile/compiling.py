@@ -216,7 +216,6 @@ def _recipe() -> str:
     here = Path(__file__).parent
     sources = [
         here / "helper.py",
-        here / "background.cpp",
         here / "graph.py",
         *sorted((here.parent / "engine" / "torch").glob("*.py")),
     ]
