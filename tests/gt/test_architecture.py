@@ -10,8 +10,11 @@ from gt import config
 from gt.client import client
 from gt.client.connection import MAX_UNACKNOWLEDGED_INSTRUCTIONS
 from gt.dispatcher.fair_share import CHUNK_SECONDS
+from gt.dispatcher.sharding.policy import SHARD_THRESHOLD
 from gt.stream.tokens import MIN_UNROLLED_OPS, TINY_LOOP_OPS
+from gt.transport.connection import DEAD_SECONDS
 from gt.transport.peers import PIECE
+from gt.worker.limits.guard import LIMIT_SECONDS
 from tests.programs import ROOT, run_python
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text()
@@ -132,7 +135,7 @@ def test_a_real_addition_and_its_read_visit_the_modules_that_are_named(
 
 def test_the_numbers_in_the_design_pages_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("GT_COMPILE_AFTER", raising=False)
-    names = ("stream", "hot-paths", "sharding")
+    names = ("stream", "hot-paths", "sharding", "transport")
     text = {name: " ".join((ROOT / f"docs/design/gt-{name}.md").read_text().split()) for name in names}
     assert f"after {client.BATCH} new tensors, or after ten milliseconds" in text["stream"]
     assert client.FLUSH_SECONDS == 0.01
@@ -146,3 +149,9 @@ def test_the_numbers_in_the_design_pages_are_those_of_the_code(monkeypatch: pyte
     assert "Chunks are cut to about twenty milliseconds" in text["stream"]
     assert CHUNK_SECONDS == 0.02
     assert f"in pieces of {PIECE >> 20} MB" in text["sharding"]
+    assert "counts as gone after five seconds" in text["transport"]
+    assert DEAD_SECONDS == 5.0
+    assert "once a second it sets that as a limit" in text["transport"]
+    assert LIMIT_SECONDS == 1.0
+    many = (ROOT / "docs/many-workers.md").read_text()
+    assert f"A tensor of {SHARD_THRESHOLD} elements or more is split" in many
