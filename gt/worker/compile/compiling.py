@@ -181,8 +181,8 @@ class Compiler:
         return False
 
     @property
-    def _under_way(self) -> int:
-        """How many graphs the helper is still to compile."""
+    def _remaining(self) -> int:
+        """The number of graphs that the helper has not compiled yet."""
         ended = self._runners.keys() | self._failed.keys()
         return sum(key not in ended and not self._is_ready(key) for key in self._requested)
 
