@@ -9,6 +9,7 @@ own server and workers; but eager work in an embedded server is one process that
 processes that do the same differ by up to 20 % in speed, which is more than the mechanisms that matter there.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -46,9 +47,10 @@ def _without_eager_repeats() -> None:
 
 
 def _without_background_thread() -> None:
-    from gt.worker.repeat_runner import RepeatRunner
+    from gt.worker import repeat_runner
 
-    _replace(RepeatRunner, "_background", None)
+    _replace(repeat_runner, "BACKGROUND_SECONDS", math.inf)
+    _replace(repeat_runner, "BACKGROUND_SECONDS_EMBEDDED", math.inf)
 
 
 def _without_backward_replay() -> None:

@@ -144,3 +144,35 @@ def test_each_ablation_switches_off_code_that_exists():
     program = "from benchmarks import ablations; ablations.MECHANISMS[{!r}](); print('off')"
     for name in MECHANISMS:
         assert run_python("-c", program.format(name)).stdout.strip() == "off"
+
+
+MECHANISMS_CODE = {
+    "detection": ["stream/hotpath_detector", "stream/tokens", "stream/sequences", "stream/repeat_builder"],
+    "column prediction; n-gram filter": ["stream/prediction", "stream/ngram_filter"],
+    "repeats as messages": ["stream/repeats"],
+    "execution of repeats, compiled or not": ["worker/repeat_runner", "worker/compile/eager_repeat"],
+    "compilation": [
+        f"worker/compile/{name}"
+        for name in ("graph", "helper", "compiling", "variants", "hotpaths", "compiled_code", "statistics")
+    ],
+    "background thread": ["worker/compile/background"],
+    "placed repeats": [
+        f"dispatcher/sharding/{name}"
+        for name in ("placed_repeat", "placed_repeats", "repeat_writer", "segments")
+    ],
+    "backward replay": ["autograd/backward_replay"],
+}
+
+
+def test_the_page_states_how_much_code_each_mechanism_is():
+    page = (ROOT / "benchmarks/README.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| ([0-9 +;]+) \| [^|]*\|$", page, re.MULTILINE)
+    assert {name for name, _ in rows} == MECHANISMS_CODE.keys()
+    total = 0
+    for name, stated in rows:
+        files = [ROOT / "gt" / f"{file}.py" for file in MECHANISMS_CODE[name]]
+        counted = sum(bool(line.strip()) for file in files for line in file.read_text().splitlines())
+        total += counted
+        assert sum(map(int, re.findall(r"\d+", stated))) == pytest.approx(counted, rel=0.05, abs=10), name
+    (written,) = re.findall(r"These are ([0-9,]+) lines", page)
+    assert int(written.replace(",", "")) == pytest.approx(total, rel=0.05)

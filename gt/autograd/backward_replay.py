@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gt.ops import TABLE
-from gt.ops.run_time import RUN_TIME, is_random, seeds_of
+from gt.ops.run_time import is_random, seeds_of, without_seeds
 from gt.stream.instructions import LocalInstruction, Op
 
 if TYPE_CHECKING:
@@ -168,8 +168,7 @@ def _key(node: "TapeNode", g: "Value", ids: list[int]) -> tuple[Any, ...]:
         return key
     # For Python 1, 1.0 and True are equal, and so are 0.0 and -0.0.
     found = [
-        None if name in RUN_TIME else (value or repr(value)) if type(value) is float else value
-        for name, value in attrs.items()
+        (value or repr(value)) if type(value) is float else value for value in without_seeds(attrs).values()
     ]
     return *key, *attrs, *found, *map(type, attrs.values())
 

@@ -23,9 +23,10 @@ from gt.ops import Spec
 from gt.stream import modifiers as streams
 from gt.stream.describe import debug, without_data
 from gt.stream.instruction_table import check_from_client
-from gt.stream.instructions import Injected, LocalInstruction, Mark, Site
+from gt.stream.instructions import LocalInstruction, Mark, Site
 from gt.stream.layouts import Placement
 from gt.stream.repeats import flat
+from gt.stream.tape_entries import Injected
 from gt.stream.tensor_ids import dispatcher_id
 from gt.transport.protocol import Failed
 

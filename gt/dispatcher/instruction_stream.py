@@ -33,13 +33,13 @@ from gt.stream.describe import (
 )
 from gt.stream.instructions import (
     GetData,
-    Injected,
     LocalInstruction,
     Mark,
     WorkerHotPathEnd,
     WorkerHotPathStart,
 )
 from gt.stream.repeats import Repeat, flat, weight
+from gt.stream.tape_entries import Injected
 from gt.transport.protocol import Ack, Done, encode
 
 MAX_KEPT_LINES = 10_000

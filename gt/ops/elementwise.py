@@ -175,7 +175,8 @@ ROWS = [
             number_first=True,
         ),
     ),
-    _binary("pow", _power, partials(_power_by_base, _power_by_exponent)),
+    # Its exponent is part of a compiled graph: x ** 2 is x * x.
+    _binary("pow", _power, partials(_power_by_base, _power_by_exponent), compiled_numbers=()),
     _pair(
         "fmod",
         only("fmod", "int float", broadcast),

@@ -114,6 +114,9 @@ class Row:
     """How an in-place change of the result changes the input. None: the result is independent."""
     run_time: tuple[str, ...] = ()
     """Attributes, besides floats, that may differ between repeats: see `gt.ops.run_time`."""
+    compiled_numbers: tuple[str, ...] | None = None
+    """Float attributes that compiled code gets at run time: the pytorch engine's function takes a tensor for
+    each. Other floats are part of the graph: each value is compiled by itself. None: those of its kind."""
     methods: tuple[Method, ...] = ()
     """Its methods and functions, besides those that are written out in `gt.tensors.methods`."""
     operator: str = ""

@@ -1,8 +1,9 @@
 """Run-time attributes: those of an op that may differ between repeats without changing the graph.
 
 They are floats, such as learning rates, and the attributes that a row names in its column `run_time`: seeds.
-Two ops are the same for a repeated sequence, a plan, a gradient plan or a compiled graph if they differ in
-nothing else. All modules that compare attributes use these functions.
+Two ops are the same for a repeated sequence, the inference of a spec or a placement if they differ in nothing
+else; for a gradient plan, if they differ in seeds only. All modules that compare attributes use these
+functions.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,11 @@ RUN_TIME: set[str] = set()
 def is_run_time(name: str, value: Any) -> bool:
     """Whether an attribute may differ between repeats: a float, or one that a row names."""
     return type(value) is float or name in RUN_TIME
+
+
+def fixed(attrs: Mapping[str, Any]) -> list[Any]:
+    """The attributes' values, with None for run-time attributes."""
+    return [None if type(value) is float or name in RUN_TIME else value for name, value in attrs.items()]
 
 
 def is_random(attrs: Mapping[str, Any] | None) -> bool:

@@ -38,6 +38,8 @@ def register(row: Row) -> Row:
     """
     if row.name in TABLE:
         raise ValueError(f"the op table has a row {row.name!r} already")
+    if row.compiled_numbers is None:
+        row = dataclasses.replace(row, compiled_numbers=("scalar",) if row.kind == "BinaryOp" else ())
     if row.sharding is None:
         row = dataclasses.replace(row, sharding=rule_of(row))
     for listener in _listeners:

@@ -50,11 +50,11 @@ ROWS = [
         run_time=SEEDED,
     ),
     # x * x_scale + y * y_scale: momentum, weight decay, moving averages and the plain SGD step.
-    _row("weighted_sum", _update),
+    _row("weighted_sum", _update, compiled_numbers=("x_scale", "y_scale")),
     # average * decay + gradient**2 * (1 - decay)
-    _row("average_of_squares", _update),
+    _row("average_of_squares", _update, compiled_numbers=("decay",)),
     # x * shrink - rate * direction / (sqrt(squares) / correction + eps)
-    _row("adaptive_step", _update),
+    _row("adaptive_step", _update, compiled_numbers=("rate", "shrink", "correction", "eps")),
     # The norm of any number of tensors as if they were one long vector.
     _row("total_norm", _total_norm, sharding=gathers, lowering="total_norm"),
 ]

@@ -5,9 +5,9 @@ from typing import Any
 
 from gt import logs
 from gt.stream.instruction_table import INSTRUCTION_TABLE, WITH_DATA, EntryText
-from gt.stream.instructions import Injected, LocalInstruction, Op
+from gt.stream.instructions import LocalInstruction, Op
 from gt.stream.repeats import COMPOUND, flat
-from gt.stream.tape_entries import LayoutEvent, RepeatedLayoutEvents, UploadEntry
+from gt.stream.tape_entries import Injected, LayoutEvent, RepeatedLayoutEvents, UploadEntry
 
 MAX_INJECTED = 10_000
 """The largest number of injected instructions of a chunk that are logged; of more, only the number is."""

@@ -1,18 +1,39 @@
 """Instructions: the stream between client, dispatcher and worker.
 
+Above each type is its row of the instruction table: see `instruction_table.py`.
 An instruction is data, never code, and is decoded only as one of these types. A tensor has the id that its
 client gave it. A worker has a separate id space for each client: in lines about workers, the log shows tensor
 42 of client c1 as `c1_42`. Messages, which carry instructions, are in `gt.transport.protocol`.
 """
 
+import functools
 import math
-from typing import NamedTuple
+import operator
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
 
+from gt.ops import TABLE as OPS
 from gt.ops.dtypes import ITEMSIZE
+from gt.stream.instruction_table import (
+    ANY_SENDER,
+    DISPATCHER,
+    INSTRUCTION_TABLE,
+    WORKER,
+    EntryText,
+    Row,
+    field,
+    its_result,
+    its_tensor,
+    not_sent,
+    register,
+    row,
+)
 from gt.stream.layouts import Placement, Replicated, Sharded
+from gt.stream.tape_entries import UploadEntry
 
 MAX_RANK = 64
 """The largest rank of an array."""
@@ -53,7 +74,33 @@ class ArrayData(msgspec.Struct, frozen=True, array_like=True):
         return f"<{self.dtype} {list(self.shape)}, {self.nbytes} bytes>"
 
 
-class Op(msgspec.Struct, frozen=True, tag=1, array_like=True, gc=False):
+class Sent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An instruction that is sent between processes. Its tag is its number there."""
+
+
+FreeTensor = int
+"""A bare tensor id: the client has freed the tensor. Half of all instructions are frees."""
+
+
+def _itself(tensor: int) -> Sequence[int]:
+    return (tensor,)
+
+
+register(
+    Row(
+        FreeTensor,
+        ANY_SENDER,
+        lambda tensor, prefix: ("FreeTensor", f"tensor_id={prefix}{tensor}", ""),
+        reads=_itself,
+        frees=_itself,
+        in_sequence=True,
+        overlaps=True,
+    )
+)
+
+
+@row(*ANY_SENDER, reads=attrgetter("inputs"), makes=its_result, in_sequence=True)
+class Op(Sent, frozen=True, tag=1):
     """`TENSOR[result] := OP(inputs)`: one row of the op table, applied."""
 
     result: int
@@ -63,8 +110,31 @@ class Op(msgspec.Struct, frozen=True, tag=1, array_like=True, gc=False):
     site: int
     """The number of its site: the line and the module of the user's program that issued it."""
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        inputs, op = self.inputs, OPS.get(self.op)
+        kind = op.kind if op is not None else "Op"
+        key = "tensor_id" if kind == "CreateTensor" else "result"
+        if len(inputs) == 2:
+            rest = f"op={self.op} left={prefix}{inputs[0]} right={prefix}{inputs[1]}"
+        else:
+            rest = " ".join([f"op={self.op}", *[f"input={prefix}{tensor}" for tensor in inputs]])
+        if self.attrs:
+            rest = " ".join([rest, *[f"{name}={field(value)}" for name, value in self.attrs.items()]])
+        return kind, f"{key}={prefix}{self.result}", rest
 
-class CreateTensor(msgspec.Struct, frozen=True, tag=2, array_like=True, gc=False):
+
+def _refuse_part(one: "CreateTensor | GetData") -> str | None:
+    return None if one.part is None else "with a part of a tensor, which only the dispatcher may do"
+
+
+def _create_without_data(one: "CreateTensor") -> UploadEntry:
+    shape = one.array.shape if one.part is None else one.part.shape
+    return UploadEntry(one.result, shape, one.array.dtype, one.array.nbytes)
+
+
+@row(*ANY_SENDER, makes=its_result, refuse=_refuse_part, in_sequence=True, without_data=_create_without_data)
+class CreateTensor(Sent, frozen=True, tag=2):
     """`TENSOR[result] := USER_TENSOR(data)`: data that comes from the user's program."""
 
     result: int
@@ -87,7 +157,8 @@ class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return tuple(slice(a, a + n) for a, n in zip(self.start, self.shape, strict=True))
 
 
-class GetData(msgspec.Struct, frozen=True, tag=3, array_like=True, gc=False):
+@row(*ANY_SENDER, reads=its_tensor, refuse=_refuse_part)
+class GetData(Sent, frozen=True, tag=3):
     """Send this tensor's data back. The reply carries the same request number."""
 
     request: int
@@ -95,8 +166,13 @@ class GetData(msgspec.Struct, frozen=True, tag=3, array_like=True, gc=False):
     part: Part | None = None
     """The part that this worker has; None for all of it. The reply repeats it."""
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        return "GetData", f"tensor_id={prefix}{self.tensor}", f"request={self.request}"
 
-class Site(msgspec.Struct, frozen=True, tag=4, array_like=True, gc=False):
+
+@row(*ANY_SENDER, in_sequence=True, overlaps=True)
+class Site(Sent, frozen=True, tag=4):
     """The definition of a site: a place in the user's program that ops refer to by number."""
 
     number: int
@@ -123,15 +199,25 @@ class Site(msgspec.Struct, frozen=True, tag=4, array_like=True, gc=False):
             return f"{where} in {prefixes.get(self.phase, '')}{self.module}"
         return f"{where} in the backward pass" if self.phase else where
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        return "Site", f"site={self.number}", self.fields
 
-class Lost(msgspec.Struct, frozen=True, tag=5, array_like=True, gc=False):
+
+@row(*ANY_SENDER, makes=attrgetter("tensors"))
+class Lost(Sent, frozen=True, tag=5):
     """These tensors are lost, or could not be made: instructions that read them fail with this error."""
 
     tensors: list[int]
     error: str
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        return "Lost", f"tensors={len(self.tensors)}", f"ERROR {self.error}"
 
-class Signal(msgspec.Struct, frozen=True, tag=6, array_like=True, gc=False):
+
+@row(*ANY_SENDER, in_sequence=True)
+class Signal(Sent, frozen=True, tag=6):
     """Give the tensor that the next instruction makes this layout."""
 
     tensor: int
@@ -141,8 +227,14 @@ class Signal(msgspec.Struct, frozen=True, tag=6, array_like=True, gc=False):
     workers: tuple[int, ...] = ()
     """The numbers of the workers; empty for all."""
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        where = f"layout={self.layout} workers={field(self.workers) if self.workers else 'all'}"
+        return "Signal", f"tensor_id={prefix}{self.tensor}", f"signal={self.name} {where}"
 
-class ShardOp(msgspec.Struct, frozen=True, tag=7, array_like=True, gc=False):
+
+@row(DISPATCHER, reads=its_tensor, makes=its_result)
+class ShardOp(Sent, frozen=True, tag=7):
     """`TENSOR[result] := ` one worker's part of a tensor, all of which is on this worker."""
 
     tensor: int
@@ -152,8 +244,17 @@ class ShardOp(msgspec.Struct, frozen=True, tag=7, array_like=True, gc=False):
     stop: int = 0
     result: int = -1
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        rest = (
+            f"input={prefix}{self.tensor} num_shards={self.num_shards} axis={self.axis} start={self.start} "
+            f"stop={self.stop}"
+        )
+        return "ShardOp", f"result={prefix}{self.result}", rest
 
-class Exchange(msgspec.Struct, frozen=True, tag=8, array_like=True, gc=False):
+
+@row(DISPATCHER, reads=its_tensor, makes=its_result)
+class Exchange(Sent, frozen=True, tag=8):
     """`TENSOR[result] := TENSOR[tensor]`, with another placement: workers send each other its parts.
 
     Every worker of both meshes gets the same instruction, in the same order among all exchanges, and computes
@@ -171,6 +272,14 @@ class Exchange(msgspec.Struct, frozen=True, tag=8, array_like=True, gc=False):
     target: Placement
     epoch: int = 0
     """The epoch in which the names of workers are valid."""
+
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        rest = (
+            f"input={prefix}{self.tensor} shape={field(self.shape)} from={self.source} to={self.target} "
+            f"number={self.number}"
+        )
+        return self.kind, f"result={prefix}{self.result}", rest
 
 
 EXCHANGE_KINDS = ("AllGather", "ReduceScatter", "AllReduce", "AllToAll", "Move", "Reduce")
@@ -207,32 +316,49 @@ def ReduceOp(
     return Exchange(kind, number, tensor, result, *spec, source, target, epoch)
 
 
+@row(WORKER, size=not_sent)
 class WorkerHotPathStart(msgspec.Struct, frozen=True, tag=9, array_like=True, gc=False):
     """The next instructions are predicted to be this known sequence."""
 
     sequence: str
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        return "HotPathStart", f"sequence={self.sequence}", ""
 
+
+@row(WORKER, size=not_sent)
 class WorkerHotPathEnd(msgspec.Struct, frozen=True, tag=10, array_like=True, gc=False):
     """The end of a predicted sequence: whether it was complete."""
 
     sequence: str
     complete: bool
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        return "HotPathEnd", f"sequence={self.sequence} complete={self.complete}", ""
+
 
 Mark = WorkerHotPathStart | WorkerHotPathEnd
 """The markers of a hot path detector."""
 
 
-class Boundary(msgspec.Struct, frozen=True, tag=13, array_like=True, gc=False):
+@row(*ANY_SENDER)
+class Boundary(Sent, frozen=True, tag=13):
     """The beginning or end of a region that is compiled as one sequence."""
 
     name: str
     """The name of the signal."""
     begins: bool
 
+    def words(self, prefix: str) -> EntryText:
+        """Its text for the tape."""
+        return "Boundary", f"signal={self.name}", f"begins={self.begins}"
 
-class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
+
+# On the wire only: a RepeatDecoder turns these into repeats on receipt.
+@row()
+class Define(Sent, frozen=True, tag=11):
     """Defines the sequence that a number stands for: see repeats.py."""
 
     sequence: int
@@ -247,7 +373,8 @@ class Define(msgspec.Struct, frozen=True, tag=11, array_like=True, gc=False):
     """For each op: the index of its result among the ids of a Replay; empty if the ids are in order."""
 
 
-class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
+@row()
+class Replay(Sent, frozen=True, tag=12):
     """A repeat: the number of its sequence, and the values that differ in this occurrence."""
 
     sequence: int
@@ -263,6 +390,11 @@ class Replay(msgspec.Struct, frozen=True, tag=12, array_like=True, gc=False):
     """By step: its attributes, where they differ from the sequence's."""
 
 
+def _upload_without_data(one: "Upload") -> UploadEntry:
+    return UploadEntry(one.result, one.array.shape, one.array.dtype.name, one.array.nbytes)
+
+
+@row(*ANY_SENDER, makes=its_result, in_sequence=True, overlaps=True, without_data=_upload_without_data)
 class Upload(NamedTuple):
     """A CreateTensor whose array is in the same process, and is not encoded."""
 
@@ -270,36 +402,12 @@ class Upload(NamedTuple):
     array: np.ndarray
 
 
-FreeTensor = int
-"""A bare tensor id: the client has freed the tensor. Half of all instructions are frees."""
-
-Instruction = (
-    FreeTensor
-    | Op
-    | CreateTensor
-    | GetData
-    | Site
-    | Lost
-    | Signal
-    | ShardOp
-    | Exchange
-    | Define
-    | Replay
-    | Boundary
-)
+if TYPE_CHECKING:
+    Instruction = FreeTensor | Sent
+else:
+    _sent = [kind for kind in INSTRUCTION_TABLE if issubclass(kind, Sent)]
+    Instruction = functools.reduce(operator.or_, _sent, FreeTensor)
 """The instructions that are sent between processes."""
 
 LocalInstruction = Instruction | Upload | Mark
 """The instructions within a process."""
-
-
-class Injected(msgspec.Struct, frozen=True, array_like=True):
-    """The description of an instruction that a worker's modifier added to the stream."""
-
-    command: str
-    subject: str
-    """The tensor it is about."""
-    details: str
-
-
-encode = msgspec.msgpack.Encoder().encode

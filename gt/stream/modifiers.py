@@ -25,8 +25,8 @@ import msgspec
 import numpy as np
 
 from gt import logs
-from gt.stream.instruction_table import CLIENT, DISPATCHER, check_issued, made_by
-from gt.stream.instructions import Exchange, LocalInstruction, Lost, Op, encode
+from gt.stream.instruction_table import CLIENT, DISPATCHER, check_issued, encode, made_by
+from gt.stream.instructions import Exchange, LocalInstruction, Lost, Op
 from gt.stream.tensor_ids import Source, fresh_id, using
 
 __all__ = ["StreamModifier", "fresh_id"]

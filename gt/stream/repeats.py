@@ -9,9 +9,11 @@ thousand ops is one small message.
 
 import itertools
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from gt.errors import ProtocolError
+from gt.stream.instruction_table import ANY_SENDER, row
 from gt.stream.instructions import Define, LocalInstruction, Op, Replay, Signal
 from gt.stream.sequences import MAX_SEQUENCE_OPS, HotSequence, Step, alike, differ
 
@@ -37,6 +39,12 @@ class Template(NamedTuple):
     worker's part of a repeat skips ids: with these indices, it can still list its ids as ranges."""
 
 
+def _kept(repeat: "Repeat") -> Sequence[int]:
+    return [repeat.results[step] for step in repeat.kept]
+
+
+# The tape shows the instructions of a repeat one by one.
+@row(*ANY_SENDER, reads=attrgetter("inputs"), makes=_kept, frees=attrgetter("freed"), overlaps=True)
 class Repeat:
     """One occurrence of a sequence, with its tensors."""
 

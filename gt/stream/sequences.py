@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from gt.ops.run_time import RUN_TIME, is_run_time
+from gt.ops.run_time import is_run_time
 
 MAX_SEQUENCE_OPS = 8192
 """The largest number of ops in a sequence."""
@@ -145,7 +145,7 @@ def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
         kind = type(value)
         if kind is not type(other):  # for Python, 1, 1.0 and True are equal
             return False
-        if kind is float or name in RUN_TIME:
+        if is_run_time(name, value):
             continue
         if kind in _PLAIN:
             if value != other:

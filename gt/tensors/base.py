@@ -10,7 +10,7 @@ from gt.autograd.graph import GRAPH, Edge, Leaf, is_grad_enabled, is_in_backward
 from gt.client.client import Client
 from gt.errors import DTypeError, GTError, ShapeError
 from gt.ops import TABLE, Spec, dtypes
-from gt.ops.run_time import RUN_TIME
+from gt.ops.run_time import fixed
 from gt.stream.instructions import Op
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ def _kind(attrs: dict[str, Any]) -> tuple[Any, ...]:
 
     It leaves out the values of run-time attributes, but has all types: for Python, 1, 1.0 and True are equal.
     """
-    values = [None if type(value) is float or name in RUN_TIME else value for name, value in attrs.items()]
-    return (*values, *map(type, attrs.values()))
+    return (*fixed(attrs), *map(type, attrs.values()))
 
 
 _inferred: dict[tuple[Any, ...] | None, tuple[Spec, bool]] = {}

@@ -12,16 +12,13 @@ import numpy as np
 from gt.stream.instructions import *  # noqa: F403 - the path that the specification names has them, too
 from gt.stream.instructions import (
     ArrayData,
-    Injected,
     Instruction,
     Part,
     WorkerHotPathEnd,
     WorkerHotPathStart,
 )
-from gt.stream.instructions import (
-    encode as encode_instruction,
-)
 from gt.stream.layouts import Placement
+from gt.stream.tape_entries import Injected
 
 VERSION = 7
 """The protocol version, which must be equal on both ends. Raise it when a struct below changes."""
@@ -302,8 +299,8 @@ FromClient = Hello | Batch | GetStats | GetLayout | GetTape | FollowLog | Bye
 ToClient = Welcome | Ack | Data | Stats | Layouts | DirectReads | TapeLines | ByeAck | Refused
 ToWorker = Welcome | Work | ForgetClient | GetWorkerStats | GetSpecs | Members | Refused
 
-encode = encode_instruction
-"""Encodes any message: the encoder of instructions serves all types."""
+encode = msgspec.msgpack.Encoder().encode
+"""Encodes any message."""
 decode_by_server = msgspec.msgpack.Decoder(FromClient | WorkerHello | Done | WorkerStats | Specs).decode
 decode_by_client = msgspec.msgpack.Decoder(ToClient).decode
 decode_by_worker = msgspec.msgpack.Decoder(ToWorker).decode

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from gt.stream.repeats import Repeat
 from gt.transport.protocol import Failed, Fetched
 from gt.worker.client_state import ClientState
-from gt.worker.compile.background import Background, library_in
-from gt.worker.compile.compiling import cache_folder
+from gt.worker.compile.background import Background
 from gt.worker.compile.eager_repeat import EagerRepeats
 from gt.worker.compile.hotpaths import Call, HotPaths
 
@@ -53,12 +52,9 @@ class RepeatRunner:
         return EagerRepeats(self._worker.engine)
 
     @functools.cached_property
-    def _background(self) -> Background | None:
-        """The background thread; None if its C++ library cannot be built."""
-        try:
-            return Background(library_in(cache_folder()), self._worker.engine.threads)
-        except OSError:
-            return None
+    def _background(self) -> Background:
+        """The background thread."""
+        return Background(self._worker.engine.threads)
 
     def reset_times(self) -> None:
         """Reset the measured times. Called before each batch."""
@@ -75,7 +71,7 @@ class RepeatRunner:
                 call = self.hot_paths.ready(repeat, state.values, self._worker.limit)
         if call is None:
             self._run_eagerly(state, repeat, failed, data)
-        elif not limited and call.compiled.best > self.background_seconds and self._background is not None:
+        elif not limited and call.compiled.best > self.background_seconds:
             self._start(state, call)
         else:
             call.run(alone=not self._shares_process)
@@ -97,7 +93,6 @@ class RepeatRunner:
 
     def _start(self, state: ClientState, call: Call) -> None:
         """Start a call in the background, after those that run there."""
-        assert self._background is not None
         call.start(self._background, self.running[-1][1] if self.running else None)
         self.running.append((state, call))
         self.expected += call.expected
@@ -138,7 +133,6 @@ class RepeatRunner:
     def _finish_first(self) -> None:
         """Wait for the first background call; if it failed, for the others too, which were not started."""
         start = time.perf_counter()
-        assert self._background is not None
         ended = []
         while self.running and (not ended or ended[0][1].error is not None):
             ended.append(self.running.popleft())

@@ -13,9 +13,10 @@ from gt.stream import modifiers as streams
 from gt.stream.describe import debug, injected
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instruction_table import OVERLAPPING, made_by
-from gt.stream.instructions import Injected, LocalInstruction, Mark, Op
+from gt.stream.instructions import LocalInstruction, Mark, Op
 from gt.stream.repeat_builder import RepeatBuilder
 from gt.stream.repeats import flat, weight
+from gt.stream.tape_entries import Injected
 from gt.stream.tensor_ids import Source, worker_ids
 from gt.transport.protocol import Failed, Fetched
 from gt.worker.client_state import ClientState

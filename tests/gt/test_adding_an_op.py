@@ -151,6 +151,11 @@ def test_rows_say_which_attributes_are_run_time_inputs():
     assert seeded == {"rand", "randn", "randint", "randperm", "bernoulli", "dropout"}
     for name in seeded:
         assert all(is_run_time(attribute, 7) for attribute in TABLE[name].run_time)
+    numbers = {name: row.compiled_numbers for name, row in TABLE.items() if row.compiled_numbers}
+    assert {name for name, found in numbers.items() if found == ("scalar",)} == {
+        name for name, row in TABLE.items() if row.kind == "BinaryOp" and name != "pow"
+    }
+    assert numbers["adaptive_step"] == ("rate", "shrink", "correction", "eps")
     assert alike({"p": 0.5, "seed": 1}, {"p": 0.25, "seed": 2})
     assert not alike({"dim": 1}, {"dim": 2})
 

@@ -1,6 +1,8 @@
 """ARCHITECTURE.md's list of the files that `a + b` and its read pass through is true."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -8,8 +10,11 @@ from gt import config
 from gt.client import client
 from gt.client.connection import MAX_UNACKNOWLEDGED_INSTRUCTIONS
 from gt.dispatcher.fair_share import CHUNK_SECONDS
+from gt.dispatcher.sharding.policy import SHARD_THRESHOLD
 from gt.stream.tokens import MIN_UNROLLED_OPS, TINY_LOOP_OPS
+from gt.transport.connection import DEAD_SECONDS
 from gt.transport.peers import PIECE
+from gt.worker.limits.guard import LIMIT_SECONDS
 from tests.programs import ROOT, run_python
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text()
@@ -19,31 +24,74 @@ STEPS = [
 ]
 NAMED = set(re.findall(r"`(gt/[a-z_/]+\.py)`", SECTION))
 
-TRACE = """
-import sys
+TRACER = """
+import os, signal, sys
 from pathlib import Path
-import numpy as np
-import gt
 
-gt.init(%s)
-a, b = gt.from_numpy(np.ones(3, np.float32)), gt.from_numpy(np.ones(3, np.float32))
-(a + b).numpy()  # loads the engine
-root = Path(gt.__file__).parents[1]
+folder = Path(os.environ["TRACES"])
 seen = set()
 
 def note(frame, event, argument):
     if event == "call":
         seen.add(frame.f_code.co_filename)
 
-sys.setprofile(note)
+def start(*_):
+    seen.clear()
+    (folder / f"{os.getpid()}.started").touch()
+    sys.setprofile(note)
+
+def stop(*_):
+    sys.setprofile(None)
+    unfinished = folder / f"{os.getpid()}.unfinished"
+    unfinished.write_text("\\n".join([*sys.orig_argv, "", *seen]))
+    unfinished.rename(folder / f"{os.getpid()}.trace")
+
+signal.signal(signal.SIGUSR1, start)
+signal.signal(signal.SIGUSR2, stop)
+"""
+"""Loaded by the program and the processes that it starts: notes the files of all functions that a
+main thread calls between two signals."""
+
+PROGRAM = """
+import os, signal, time
+from pathlib import Path
+import numpy as np
+import gt
+
+client = gt.init(%s)
+a, b = gt.from_numpy(np.ones(3, np.float32)), gt.from_numpy(np.ones(3, np.float32))
+(a + b).numpy()  # loads the engine
+local = getattr(client.connection, "_processes", None)
+processes = [os.getpid(), *[one.pid for one in (local._processes if local else ())]]
+folder = Path(os.environ["TRACES"])
+
+def signal_all(number, ending):
+    for process in processes:
+        os.kill(process, number)
+    while not all((folder / f"{process}.{ending}").exists() for process in processes):
+        time.sleep(0.01)
+
+signal_all(signal.SIGUSR1, "started")
 total = a + b
 read = total.numpy()
-sys.setprofile(None)
+signal_all(signal.SIGUSR2, "trace")
 assert read.tolist() == [2, 2, 2]
-for name in sorted(seen):
-    if Path(name).is_relative_to(root / "gt"):
-        print(Path(name).relative_to(root).as_posix())
 """
+
+
+def visited_modules(arguments: str, folder: Path) -> dict[str, set[str]]:
+    """The modules of gt that `a + b` and its read visit: in the program, and in gt.server and gt.worker."""
+    (folder / "sitecustomize.py").write_text(TRACER)
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    run_python("-c", PROGRAM % arguments, environment={"PYTHONPATH": path, "TRACES": str(folder)})
+    found: dict[str, set[str]] = {}
+    for trace in folder.glob("*.trace"):
+        command, _, files = trace.read_text().partition("\n\n")
+        role = next((one for one in ("gt.server", "gt.worker") if one in command.split("\n")), "program")
+        assert role not in found
+        inside = [Path(name) for name in files.split("\n") if Path(name).is_relative_to(ROOT / "gt")]
+        found[role] = {name.relative_to(ROOT).as_posix() for name in inside}
+    return found
 
 
 def test_the_path_has_at_most_twelve_files_and_they_exist():
@@ -63,22 +111,31 @@ def test_the_functions_that_it_names_are_there():
             assert re.search(rf"\b{name}\b", text), f"{file} has no {name}"
 
 
+EMBEDDED = {"program": {1, 2, 4, 5, 8, 9, 11, 12}}
+OVER_PROCESSES = {"program": {1, 2, 4, 5, 6}, "gt.server": {7, 8, 9}, "gt.worker": {10, 11, 12}}
+
+
 @pytest.mark.parametrize(
     ("arguments", "steps"),
-    [("", {1, 2, 4, 5, 8, 9, 11, 12}), ("workers=1", {1, 2, 4, 5, 6})],
-    ids=["embedded", "client over processes"],
+    [("", EMBEDDED), ("workers=1", OVER_PROCESSES)],
+    ids=["embedded", "over processes"],
 )
-def test_a_real_addition_and_its_read_visit_the_modules_that_are_named(arguments: str, steps: set[int]):
-    visited = set(run_python("-c", TRACE % arguments).stdout.split())
-    engine = {name for name in visited if name.startswith("gt/worker/engine/")}
-    assert visited - engine - NAMED == set()
-    expected = {re.findall(r"`(gt/[a-z_/]+\.py)`", STEPS[n - 1])[0] for n in steps}
-    assert expected <= visited
+def test_a_real_addition_and_its_read_visit_the_modules_that_are_named(
+    arguments: str, steps: dict[str, set[int]], tmp_path: Path
+):
+    visited = visited_modules(arguments, tmp_path)
+    assert visited.keys() == steps.keys()
+    for role, numbers in steps.items():
+        engine = {name for name in visited[role] if name.startswith("gt/worker/engine/")}
+        assert visited[role] - engine - NAMED == set(), role
+        assert bool(engine) == (11 in numbers)
+        files = {n: re.findall(r"`(gt/[a-z_/]+\.py)`", step)[0] for n, step in enumerate(STEPS, 1)}
+        assert {n for n, file in files.items() if file in visited[role]} == numbers, role
 
 
 def test_the_numbers_in_the_design_pages_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("GT_COMPILE_AFTER", raising=False)
-    names = ("stream", "hot-paths", "sharding")
+    names = ("stream", "hot-paths", "sharding", "transport")
     text = {name: " ".join((ROOT / f"docs/design/gt-{name}.md").read_text().split()) for name in names}
     assert f"after {client.BATCH} new tensors, or after ten milliseconds" in text["stream"]
     assert client.FLUSH_SECONDS == 0.01
@@ -92,3 +149,9 @@ def test_the_numbers_in_the_design_pages_are_those_of_the_code(monkeypatch: pyte
     assert "Chunks are cut to about twenty milliseconds" in text["stream"]
     assert CHUNK_SECONDS == 0.02
     assert f"in pieces of {PIECE >> 20} MB" in text["sharding"]
+    assert "counts as gone after five seconds" in text["transport"]
+    assert DEAD_SECONDS == 5.0
+    assert "once a second it sets that as a limit" in text["transport"]
+    assert LIMIT_SECONDS == 1.0
+    many = (ROOT / "docs/many-workers.md").read_text()
+    assert f"A tensor of {SHARD_THRESHOLD} elements or more is split" in many

@@ -3,7 +3,6 @@
 import copy
 import ctypes
 import math
-import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from gt.stream.layouts import Placement, Replicated
 from gt.stream.repeats import Repeat, Template, flat
 from gt.stream.sequences import HotSequence, Step
 from gt.transport.peers import Peers
-from gt.worker.compile.background import Background, build, library_in
+from gt.worker.compile.background import Background
 from gt.worker.compile.compiled_code import Invocation, PendingResult, Skipped
 from gt.worker.limits.guard import Guard
 from gt.worker.limits.memory import Limit
@@ -65,10 +64,8 @@ class Code:
 
 
 @pytest.fixture(scope="module")
-def background(tmp_path_factory: pytest.TempPathFactory) -> Background:
-    folder = tmp_path_factory.mktemp("background")
-    build(folder, os.environ.get("CXX", "c++"))
-    return Background(library_in(folder), threads=1)
+def background() -> Background:
+    return Background(threads=1)
 
 
 def invocation(code: Code, tensors: list[Any], before: Invocation | None = None) -> Invocation:

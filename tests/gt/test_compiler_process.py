@@ -14,6 +14,7 @@ from gt.worker.compile.compiling import Compiler, Helper
 from gt.worker.compile.graph import Graph, Node
 from tests.gt.helpers.hot_server import stats
 from tests.gt.helpers.servers import eventually
+from tests.programs import TIMEOUT
 
 
 def loop() -> list[float]:
@@ -96,4 +97,21 @@ def test_what_was_not_compiled_when_it_ended_is_requested_again(
     compiler.end()
     assert compiler.get(second.key) is None
     eventually(lambda: compiler.get(second.key) == "KeyError: 'no_such_op'")
+    compiler.close()
+
+
+def test_a_graph_counts_as_compiled_when_it_can_be_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """The helper reports a graph some time after its file is there."""
+    monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
+    compiler, wanted = Compiler(), graph(8)
+    compiler.request(wanted)
+    assert compiler._helper is not None
+    process = compiler._helper.process
+    os.kill(process.pid, signal.SIGSTOP)
+    compiler._requested[wanted.key].write_bytes(b"as from the helper of another worker")
+    assert compiler.get(wanted.key) is None
+    assert compiler.get_stats()["compiling"] == 1
+    os.kill(process.pid, signal.SIGCONT)
+    assert compiler.wait(TIMEOUT)
+    assert "cannot be loaded" in str(compiler.get(wanted.key))
     compiler.close()

@@ -22,7 +22,6 @@ from gt.stream.instructions import (
     Define,
     Exchange,
     GetData,
-    Injected,
     Instruction,
     Lost,
     Op,
@@ -38,7 +37,7 @@ from gt.stream.instructions import (
 )
 from gt.stream.layouts import Partial, Placement, Replicated, Sharded
 from gt.stream.repeats import RepeatDecoder
-from gt.stream.tape_entries import LayoutEvent, UploadEntry
+from gt.stream.tape_entries import Injected, LayoutEvent, UploadEntry
 from gt.transport import protocol
 from tests.gt.helpers.servers import Cluster, connect
 from tests.gt.helpers.strangers import HELLO, Stranger

@@ -1,7 +1,9 @@
-"""A type of instruction is a struct, a row of the instruction table, and an executor, and nothing else."""
+"""A type of instruction is a struct with its row of the instruction table, and an executor."""
 
+import shutil
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,12 +13,19 @@ import pytest
 from gt.client import Client
 from gt.errors import ProtocolError, WorkerError
 from gt.server.embedded import LocalConnection, LocalServer
-from gt.stream import instruction_table
-from gt.stream.instruction_table import CLIENT, DISPATCHER, INSTRUCTION_TABLE, Row
+from gt.stream.instruction_table import (
+    ANY_SENDER,
+    INSTRUCTION_TABLE,
+    EntryText,
+    its_result,
+    its_tensor,
+    row,
+    unregister,
+)
 from gt.stream.instructions import Op
 from gt.worker.executors import EXECUTORS, Execution, Executor
 from tests.gt.helpers.threads import ThreadConnection, ThreadServer
-from tests.programs import TIMEOUT
+from tests.programs import ROOT, TIMEOUT, run_python
 
 
 class Negate(msgspec.Struct, frozen=True, array_like=True):
@@ -25,11 +34,17 @@ class Negate(msgspec.Struct, frozen=True, array_like=True):
     tensor: int
     result: int
 
+    def words(self, prefix: str) -> EntryText:
+        return "Negate", f"result={prefix}{self.result}", f"input={prefix}{self.tensor}"
+
 
 class Note(msgspec.Struct, frozen=True, array_like=True):
     """About no tensor."""
 
     text: str
+
+    def words(self, prefix: str) -> EntryText:
+        return "Note", "", self.text
 
 
 def emit(client: Client, instruction: Any) -> None:
@@ -49,23 +64,14 @@ def negate(run: Execution, order: Negate) -> None:
 
 @pytest.fixture(autouse=True)
 def added() -> Iterator[None]:
-    both = frozenset({CLIENT, DISPATCHER})
-    instruction_table.register(
-        Row(
-            Negate,
-            both,
-            lambda one, prefix: ("Negate", f"result={prefix}{one.result}", f"input={prefix}{one.tensor}"),
-            reads=lambda one: (one.tensor,),
-            makes=lambda one: (one.result,),
-        )
-    )
-    instruction_table.register(Row(Note, both, lambda one, prefix: ("Note", "", one.text), in_sequence=True))
+    row(*ANY_SENDER, reads=its_tensor, makes=its_result)(Negate)
+    row(*ANY_SENDER, in_sequence=True)(Note)
     EXECUTORS[Negate] = Executor(negate)
     EXECUTORS[Note] = Executor(lambda run, order: heard.append((run.worker.name, order.text)))
     heard.clear()
     yield
     for kind in (Negate, Note):
-        instruction_table.unregister(kind)
+        unregister(kind)
         del EXECUTORS[kind]
 
 
@@ -77,7 +83,7 @@ def client() -> Iterator[Client]:
 
 
 def test_workers_have_an_executor_for_every_instruction_that_is_issued_to_them():
-    issued = {row.type for row in INSTRUCTION_TABLE.values() if row.origins & {CLIENT, DISPATCHER}}
+    issued = {one.type for one in INSTRUCTION_TABLE.values() if {*ANY_SENDER} & {*one.origins}}
     assert issued - {int, Op} == set(EXECUTORS)
 
 
@@ -134,3 +140,51 @@ def test_over_several_workers_one_with_tensors_needs_a_handler(spread: Client):
     emit(spread, Negate(x, result))
     with pytest.raises(WorkerError, match="Negate cannot be used with several workers"):
         spread.fetch(result)
+
+
+STRUCT = """
+@row(*ANY_SENDER, reads=its_tensor, makes=its_result)
+class Negate(Sent, frozen=True, tag=99):
+    tensor: int
+    result: int
+
+
+if TYPE_CHECKING:
+"""
+EXECUTOR = """
+def _negate(run: Execution, one: Any) -> None:
+    run.state.values[one.result] = -run.state.values[one.tensor]
+
+
+EXECUTORS: dict[type, Executor] = {
+    instructions.Negate: Executor(_negate),
+"""
+PROGRAM = """
+import numpy as np, gt
+from gt.stream.instructions import Negate
+
+client = gt.init(workers=1, engine="numpy")
+x, result = client.create(np.arange(3.0)), client.next_id()
+client.emit(Negate(x, result))
+lines = [line for line in client.get_instruction_tape() if "Negate" in line]
+print(client.fetch(result).tolist(), len(lines))
+"""
+
+
+def test_a_type_that_is_sent_between_processes_is_added_in_two_places(tmp_path: Path):
+    shutil.copytree(ROOT / "gt", tmp_path / "gt", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, before, after in (
+        ("stream/instructions.py", "\nif TYPE_CHECKING:\n", STRUCT),
+        ("worker/executors.py", "\nEXECUTORS: dict[type, Executor] = {\n", EXECUTOR),
+        (
+            "worker/executors.py",
+            "\nfrom gt.stream.repeats",
+            "\nfrom gt.stream import instructions\nfrom gt.stream.repeats",
+        ),
+    ):
+        source = tmp_path / "gt" / name
+        text = source.read_text()
+        assert text.count(before) == 1
+        source.write_text(text.replace(before, after))
+    run = run_python("-c", PROGRAM, cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
+    assert run.stdout.strip() == "[-0.0, -1.0, -2.0] 4", "RECV, WORKER_SEND, WORKER_RECV and SEND"

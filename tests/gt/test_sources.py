@@ -41,6 +41,12 @@ def test_one_module_has_the_name_of_the_attribute_seed():
     assert [str(path.relative_to(ROOT)) for path in knowing] == ["gt/ops/run_time.py"]
 
 
+def test_one_module_has_the_rule_which_attributes_may_differ_between_repeats():
+    knowing = [path for path in MODULES if re.search(r"\bRUN_TIME\b", path.read_text())]
+    names = [str(path.relative_to(ROOT)) for path in knowing]
+    assert names == ["gt/ops/run_time.py", "gt/ops/table.py"], "the other fills it from the rows"
+
+
 def lines(path: Path) -> int:
     return len(path.read_text().splitlines())
 

@@ -1,79 +1,64 @@
-"""Runs compiled calls in a native thread, so that the user's program can issue the next step meanwhile.
+"""Runs compiled calls on a thread, so that the user's program can issue the next step meanwhile.
 
-A Python thread would need the interpreter lock to start each call. A busy program releases the lock only
-every 5 ms (`sys.getswitchinterval`), which is longer than most calls take. So the thread is written in C++
-(`background.cpp`), which the compiler's helper process compiles. The next call is queued before the current
-one has ended, and starts without Python.
+A call through ctypes releases the interpreter lock. The next call is queued before the current one has ended,
+and may have results of that one as inputs: this thread inserts them, and goes on without the program.
 """
 
-import ctypes
-import hashlib
 import os
-import subprocess
-from pathlib import Path
-from typing import Any
+import queue
+import threading
+import time
 
 from gt.worker.compile.compiled_code import Invocation
 
-SOURCE = Path(__file__).with_suffix(".cpp")
-
-
-def library_in(folder: Path) -> Path:
-    """The path of the library that `build` compiles."""
-    return folder / f"background-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]}.so"
-
-
-def build(folder: Path, compiler: str) -> None:
-    """Compile the library, unless it exists."""
-    path = library_in(folder)
-    if not path.exists():
-        unfinished = path.with_suffix(f".{os.getpid()}.so")
-        command = [compiler, "-std=c++17", "-O2", "-shared", "-fPIC", "-pthread"]
-        subprocess.run([*command, str(SOURCE), "-o", str(unfinished)], check=True)
-        unfinished.replace(path)
-
 
 class Background:
-    """A native thread that runs compiled calls in order. At most two may be queued."""
+    """A thread that runs compiled calls in order. It lives as long as the process."""
 
-    def __init__(self, library: Path, threads: int) -> None:
-        self._library: Any = ctypes.CDLL(str(library))
+    def __init__(self, threads: int) -> None:
         self._threads = threads
         """The number of threads that a call may use."""
-        pointer, size = ctypes.c_void_p, ctypes.c_size_t
-        self._library.gt_background_new.argtypes = [pointer, ctypes.c_int]
-        self._library.gt_background_new.restype = pointer
-        call = [pointer, pointer, pointer, size, pointer, size]
-        self._library.gt_background_start.argtypes = [pointer, *call, pointer, pointer, size, pointer]
-        self._library.gt_background_start.restype = None
-        self._library.gt_background_wait.argtypes = [pointer, ctypes.POINTER(ctypes.c_double)]
         self._process = 0
-        self._thread: int | None = None
 
     def start(self, invocation: Invocation) -> None:
-        """Queue a call. The invocation must be kept alive until `wait` has returned for it."""
+        """Queue a call. One with pending results must be queued before `wait` has returned for the call that
+        makes them."""
         if self._process != os.getpid():  # a forked child does not have the thread
-            self._process = os.getpid()
-            self._thread = self._library.gt_background_new(invocation.code.set_threads, self._threads)
-            if self._thread is None:
-                raise OSError("a background thread could not be started")
-        code, before = invocation.code, invocation.before
-        self._library.gt_background_start(
-            self._thread,
-            code.compute,
-            code.container,
-            invocation.inputs,
-            code.num_inputs,
-            invocation.outputs,
-            code.num_outputs,
-            code.share,
-            invocation.pending,
-            len(invocation.pending) // 2,
-            None if before is None else before.outputs,
-        )
+            self._begin()
+        with self._lock:
+            if invocation.before is not None and invocation.before is self._done:
+                invocation.insert_pending()
+            self._last = invocation
+        self._calls.put(invocation)
 
     def wait(self) -> tuple[int, float]:
         """Wait for the oldest call; returns its return code and its duration in seconds."""
-        seconds = ctypes.c_double()
-        code = self._library.gt_background_wait(self._thread, ctypes.byref(seconds))
-        return code, seconds.value
+        return self._ended.get()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._calls: queue.SimpleQueue[Invocation] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[int, float]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._last: Invocation | None = None
+        """The call that was queued last."""
+        self._done: Invocation | None = None
+        """The call that ended last."""
+        threading.Thread(target=self._serve, name="gt-background", daemon=True).start()
+
+    def _serve(self) -> None:
+        invocation = self._calls.get()
+        # A setting of each thread.
+        if invocation.code.set_threads is not None:
+            invocation.code.set_threads(self._threads)
+        while True:
+            start = time.perf_counter()
+            invocation.run()
+            seconds = time.perf_counter() - start
+            # Before the call is reported: after that, its results belong to the caller.
+            with self._lock:
+                self._done, following = invocation, self._last
+                if following is not None and following.before is invocation:
+                    following.insert_pending()
+            self._ended.put((invocation.ended, seconds))
+            invocation = self._calls.get()

@@ -70,34 +70,45 @@ class Invocation:
     In place of a tensor there may be a pending result of the invocation `before`.
     """
 
-    __slots__ = ("before", "code", "inputs", "outputs", "pending")
+    __slots__ = ("before", "code", "ended", "inputs", "outputs", "pending")
 
     def __init__(self, code: CompiledCode, tensors: list[Any], before: "Invocation | None" = None) -> None:
         if len(tensors) != code.num_inputs:
             raise ValueError(f"compiled code takes {code.num_inputs} tensors, but got {len(tensors)}")
         self.code = code
-        self.before = before
-        pending: list[int] = []
-        if before is not None:
-            for n, one in enumerate(tensors):
-                if type(one) is PendingResult:
-                    pending += (n, one.number)
-            tensors = [one for one in tensors if type(one) is not PendingResult]
-        self.pending = (_Size * len(pending))(*pending)
+        self.ended = 0
+        """The return code, once it has run; if it is not 0 before, it does not run."""
+        self.pending: list[tuple[int, int]] = []
         """Pairs of indices: an input, and the result of the call before that it stands for."""
+        if before is not None:
+            self.pending = [(n, one.number) for n, one in enumerate(tensors) if type(one) is PendingResult]
+            tensors = [one for one in tensors if type(one) is not PendingResult]
+        self.before = before if self.pending else None
         # The call frees these handles.
         addresses = [_address(capsule, None) for capsule in code.to_handles(tensors)]
-        for n in pending[::2]:
+        for n, _ in self.pending:
             addresses.insert(n, None)
         self.inputs = code.Inputs(*addresses)
         self.outputs = code.Outputs()
 
+    def insert_pending(self) -> None:
+        """Insert the results of the call before, which has ended; if it failed, this one must not run."""
+        assert self.before is not None
+        self.ended = SKIPPED if self.before.ended else 0
+        handle = _Pointer()
+        for n, place in self.pending:
+            if not self.ended:  # another handle of the same tensor
+                self.ended = self.code.share(_Pointer(self.before.outputs[place]), ctypes.byref(handle))
+                self.inputs[n] = handle.value
+
     def run(self) -> int:
         """Call the graph; returns 0 if it succeeded."""
         code = self.code
-        return code.compute(
-            code.container, self.inputs, code.num_inputs, self.outputs, code.num_outputs, None, None
-        )
+        if not self.ended:
+            self.ended = code.compute(
+                code.container, self.inputs, code.num_inputs, self.outputs, code.num_outputs, None, None
+            )
+        return self.ended
 
     def results(self, ended: int) -> Sequence[Any]:
         """The results, given the return code of the call. Raises if it is not 0."""

@@ -147,7 +147,7 @@ class Compiler:
         if report is not None and report.error:
             self._failed[key] = report.error
             return report.error
-        if report is None and not (self._loaded_from_cache and path.exists()):
+        if not self._is_ready(key):
             if self._helper is not None and self._helper.process.poll() is not None:
                 self._failed[key] = f"the compiler ended with code {self._helper.process.returncode}"
             return None
@@ -185,8 +185,13 @@ class Compiler:
         """The number of graphs that the helper has not compiled yet; 0 if it has ended."""
         if self._helper is None or self._helper.process.poll() is not None:
             return 0
-        ended = self._runners.keys() | self._failed.keys() | self._reports.keys()
-        return sum(key not in ended and not path.exists() for key, path in self._requested.items())
+        ended = self._runners.keys() | self._failed.keys()
+        return sum(key not in ended and not self._is_ready(key) for key in self._requested)
+
+    def _is_ready(self, key: str) -> bool:
+        """Whether a requested graph was in the cache, or the helper has reported it: after that, `get` does
+        not wait for it."""
+        return key in self._reports or (self._loaded_from_cache > 0 and self._requested[key].exists())
 
     def end(self) -> None:
         """Let the helper end after its current job. It is started again when another graph is needed."""
@@ -218,7 +223,6 @@ def _recipe() -> str:
     here = Path(__file__).parent
     sources = [
         here / "helper.py",
-        here / "background.cpp",
         here / "graph.py",
         *sorted((here.parent / "engine" / "torch").glob("*.py")),
     ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gt.ops import Spec
+from gt.ops import TABLE, Spec
 from gt.ops.aten import RESULTS
 from gt.ops.run_time import is_random, without_seeds
 from gt.stream.repeats import Repeat
@@ -126,7 +126,8 @@ def mapping_of(sequence: HotSequence, functions: Functions) -> GraphMapping:
                 names[ref] = from_outside(-1 - ref, index)
         if step.op == "specs":
             raise NotImplementedError("compiled code does not preserve strides, which specs reads")
-        run_time = getattr(function, "run_time", ("scalar",) if step.op != "pow" else ())
+        row = TABLE.get(step.op)
+        run_time = getattr(function, "run_time", ()) if row is None else row.compiled_numbers or ()
         numbers: dict[str, int] = {}
         for name, value in attrs.items():
             if type(value) is float and name in run_time:

@@ -4,7 +4,6 @@ import contextlib
 import math
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from gt.worker.compile import background
 from gt.worker.compile.compiling import Job, Report
 from gt.worker.compile.graph import Graph, function_of
 
@@ -33,7 +31,6 @@ def main() -> None:
         start, error = time.perf_counter(), ""
         try:
             path = Path(job.path)
-            build_background(path.parent)
             with _alone(path.with_suffix(".lock")):
                 if not path.exists():  # another worker's helper may have compiled it
                     compile_graph(job.graph, path)
@@ -56,14 +53,6 @@ def _alone(path: Path) -> Iterator[None]:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def build_background(folder: Path) -> None:
-    """Compile the library of the background thread, which is optional."""
-    from torch._inductor.cpp_builder import get_cpp_compiler
-
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        background.build(folder, get_cpp_compiler())
 
 
 def compile_graph(graph: Graph, path: Path) -> None:

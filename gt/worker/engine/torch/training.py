@@ -1,15 +1,12 @@
 """Dropout and optimizer updates for PyTorch."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from gt.worker.engine.random import region, uniform
 from gt.worker.engine.torch.numbers import in_float32, like
-
-F = TypeVar("F", bound=Callable[..., Tensor])
 
 
 def dropout(
@@ -36,21 +33,10 @@ def _dropped(x: Tensor, p: float, drawn: Tensor) -> Tensor:
     return x * drawn * (1 / (1 - p) if p < 1 else 0.0)
 
 
-# For a compiled sequence, random numbers are drawn before the call, and run-time numbers are tensors.
+# For a compiled sequence, random numbers are drawn before the call, and `Row.compiled_numbers` are tensors.
 dropout.draw, dropout.given = _keep, _dropped  # type: ignore[attr-defined]
 
 
-def run_time(*names: str) -> Callable[[F], F]:
-    """Declare parameters that may be tensors: the run-time numbers of a compiled sequence."""
-
-    def mark(function: F) -> F:
-        function.run_time = names  # type: ignore[attr-defined]
-        return function
-
-    return mark
-
-
-@run_time("x_scale", "y_scale")
 def weighted_sum(x: Tensor, y: Tensor, x_scale: float | Tensor, y_scale: float | Tensor) -> Tensor:
     if isinstance(x_scale, Tensor) or isinstance(y_scale, Tensor):
         return _weighted_sum(x, y, x_scale=x_scale, y_scale=y_scale)
@@ -62,7 +48,6 @@ def _weighted_sum(x: Tensor, y: Tensor, x_scale: float | Tensor, y_scale: float 
     return x * like(x_scale, x) + y * like(y_scale, x)
 
 
-@run_time("decay")
 def average_of_squares(average: Tensor, gradient: Tensor, decay: float | Tensor) -> Tensor:
     if isinstance(decay, Tensor):
         return _average_of_squares(average, gradient, decay=decay)
@@ -74,7 +59,6 @@ def _average_of_squares(average: Tensor, gradient: Tensor, decay: Tensor) -> Ten
     return average * like(decay, average) + gradient * gradient * like(1 - decay, average)
 
 
-@run_time("rate", "shrink", "correction", "eps")
 def adaptive_step(
     x: Tensor,
     direction: Tensor,
