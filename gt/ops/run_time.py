@@ -1,8 +1,8 @@
 """Run-time attributes: those of an op that may differ between repeats without changing the graph.
 
 They are floats, such as learning rates, and the attributes that a row names in its column `run_time`: seeds.
-Two ops are the same for a repeated sequence, a plan, a gradient plan or a compiled graph if they differ in
-nothing else. All modules that compare attributes use these functions.
+Repeated sequences, plans, gradient plans and compiled graphs treat ops as equal if they differ only in these.
+All modules that compare attributes use these functions.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ SEEDED = ("seed",)
 """The column `run_time` of a row that draws random numbers."""
 
 RUN_TIME: set[str] = set()
-"""The attributes that some row names in its column `run_time`. An attribute means the same in every row."""
+"""The attributes that some row names in its column `run_time`. A name has the same meaning in every row."""
 
 
 def is_run_time(name: str, value: Any) -> bool:
@@ -38,5 +38,5 @@ def with_seed(attrs: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def seeds_of(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Those attributes that some row names as run-time."""
+    """The attributes that some row names as run-time attributes."""
     return {name: value for name, value in attrs.items() if name in RUN_TIME}
