@@ -211,7 +211,7 @@ def test_a_batch_is_distributed_along_a_dimension():
             ValueError,
             "axis 1, and a parameter",
         ),
-        (lambda m: gt.torch.shard(m, dim=1), TypeError, "a dimension is for a batch"),
+        (lambda m: gt.torch.shard(m, dim=1), TypeError, "dim is for tensors"),
         (
             lambda m: gt.torch.shard(m.cpu()),
             ValueError,
