@@ -266,7 +266,7 @@ class Worker:
         return Failed(tensor, message)
 
     def message(self, what: str, error: Exception) -> str:
-        """The text of an error, with what failed and on which worker."""
+        """The text of an error, with the failed operation and the worker."""
         cause = explain(error) if is_out_of_memory(error) else f"{type(error).__name__}: {error}"
         return f"{what} failed on {self.name} ({self.engine_name}): {cause}"
 

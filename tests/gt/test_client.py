@@ -1,4 +1,4 @@
-"""The stream: nothing waits until data is read, nothing leaks, and a failure says where it came from."""
+"""The stream: only reads wait, nothing leaks, and an error names the line that it comes from."""
 
 import gc
 import os

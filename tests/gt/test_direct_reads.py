@@ -135,7 +135,7 @@ def collected(reads: DirectReadClient) -> list[Any]:
     return [(message.request, bytes(frames[0].buffer)) for message, frames in reads.receive()]
 
 
-def test_only_who_presents_the_token_is_given_anything(server: DirectReadServer):
+def test_data_is_sent_only_to_a_client_that_presents_the_token(server: DirectReadServer):
     reads = {token: DirectReadClient(token) for token in ("right", "wrong")}
     lost: list[Any] = []
     for one in reads.values():

@@ -1,4 +1,4 @@
-"""A type of instruction is a struct, a row of the instruction table, and an executor, and nothing else."""
+"""A type of instruction is added by a struct, a row of the instruction table, and an executor."""
 
 import time
 from collections.abc import Iterator

@@ -298,7 +298,7 @@ def test_the_debug_output_has_the_module_and_the_line(monkeypatch, capsys):
     assert f"module=Linear at={__file__}:{line('# debugged')}" in shown
 
 
-def test_what_torch_traces_is_not_disturbed():
+def test_scopes_do_not_disturb_tracing():
     model, given = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.ones(2, 4)
     traced = torch.fx.symbolic_trace(model)
     assert [node.op for node in traced.graph.nodes] == [
