@@ -255,9 +255,7 @@ class Worker:
         shapes = ", ".join(str(list(getattr(value, "shape", ["several"]))) for value in inputs)
         site = state.sites.get(instruction.site)
         where = "an unknown line" if site is None else site.text
-        return self.fail(
-            state, instruction.result, f"{instruction.op}({shapes}), asked for at {where},", error
-        )
+        return self.fail(state, instruction.result, f"{instruction.op}({shapes}), issued at {where},", error)
 
     def fail(self, state: ClientState, tensor: int, what: str, error: Exception) -> Failed:
         """Store a failure in place of a tensor."""

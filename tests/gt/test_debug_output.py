@@ -56,7 +56,7 @@ def test_a_dispatcher_logs_a_worker_that_leaves():
         server = running.start_server(GT_DEBUG_DISPATCHER="1")
         running.start_worker("--id", "bob").kill()
         server.says("[gt dispatcher] worker bob registered; 1 in all")
-        server.says("[gt dispatcher] worker bob left: bob is gone, and its tensors with it")
+        server.says("[gt dispatcher] worker bob left: bob is gone, and its tensors are lost")
     finally:
         running.stop()
 

@@ -159,7 +159,7 @@ def test_a_value_that_never_arrived_is_an_error_once_its_worker_has_left(server:
     reads.connect({"b": server.address}, lambda *what: lost.append(what))
     ((request, error, which),) = lost
     assert (request, which) == (1, part)
-    assert "a is gone, and its tensors with it" in error
+    assert "a is gone, and its tensors are lost" in error
     reads.close()
 
 

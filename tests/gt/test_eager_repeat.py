@@ -160,7 +160,7 @@ def test_a_failing_step_fails_only_the_results_that_depend_on_it(engine: str):
     outcome = pair.repeat(repeat_of(lines, kept=[0, 2, 4, 5], freed=[0]))
     assert [one.tensor for one in outcome.failed] == [RESULTS + 2, RESULTS + 4]
     message = outcome.failed[0].error
-    assert message.startswith(f"matmul([2, 3], [2, 3]), asked for at here.py:7, failed on w ({engine}): ")
+    assert message.startswith(f"matmul([2, 3], [2, 3]), issued at here.py:7, failed on w ({engine}): ")
     assert pair.failures == dict.fromkeys([RESULTS + 2, RESULTS + 4], message)
     assert pair.there.keys() == {1, RESULTS, RESULTS + 5}
 

@@ -135,7 +135,7 @@ def test_a_worker_that_dies_is_an_error_at_the_next_fetch_and_the_next_worker_ta
     old = client.create(np.ones(2))
     assert client.fetch(old).tolist() == [1, 1]
     running.processes[1].kill()
-    with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors with it"):
+    with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors are lost"):
         eventually(lambda: client.fetch(old) is None)
     dependent = client.next_id()
     client.emit(Op(dependent, "add", (old, old), None, 0))

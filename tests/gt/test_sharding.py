@@ -161,7 +161,7 @@ def test_a_lost_worker_loses_only_the_tensors_without_another_copy(four: ThreadS
     assert third.item() == 1
     four.lose_worker(2)
     for lost in (split, third, split + everywhere):
-        with pytest.raises(WorkerError, match="worker_2 is gone, and its tensors with it"):
+        with pytest.raises(WorkerError, match="worker_2 is gone, and its tensors are lost"):
             lost.numpy()
     assert everywhere.sum().item() == 4096
     again = gt.ones(64, 64)
@@ -330,7 +330,7 @@ def test_a_process_that_joins_late_is_used_and_a_killed_one_is_not(monkeypatch: 
         assert layout(old) == "replicated@worker_0"
         started.processes[1].kill()  # the first worker
         for lost in (old, new):
-            with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors with it"):
+            with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors are lost"):
                 lost.numpy()
         assert gt.ones(100, 100).sum().item() == 10_000
         started.processes[2].kill()

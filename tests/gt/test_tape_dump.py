@@ -111,9 +111,7 @@ def test_a_failure_can_be_found_in_the_log(tmp_path: Path, monkeypatch, server: 
     monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
     with pytest.raises(gt.errors.WorkerError):
         gt.ones(1 << 45).tolist()
-    assert re.search(
-        r"WORKER_RECV .*FAILED full\(\), asked for at \S+, failed on auto_worker", log.read_text()
-    )
+    assert re.search(r"WORKER_RECV .*FAILED full\(\), issued at \S+, failed on auto_worker", log.read_text())
 
 
 def test_gt_is_silent_by_default():

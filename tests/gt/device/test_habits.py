@@ -347,7 +347,7 @@ def test_safetensors_are_read_by_any_device() -> None:
     ],
 )
 def test_a_failure_on_a_worker_names_the_op_and_the_users_line(use: Callable[[], Any], message: str) -> None:
-    with pytest.raises(WorkerError, match=rf"(?s)asked for at .*test_habits\.py:\d+.*{message}"):
+    with pytest.raises(WorkerError, match=rf"(?s)issued at .*test_habits\.py:\d+.*{message}"):
         use().sum().item()
     assert torch.ones(2, device=DEVICE).sum().item() == 2.0, "the next op works"
 
