@@ -74,7 +74,7 @@ class Result:
     """The median, in the goal's terms: a cost, a speed or seconds."""
     low: float
     high: float
-    """The quartiles: half of all repeats lie between them."""
+    """The quartiles: half of all repeats are between them."""
     ratio: float
     """The subject's time over the reference's, whatever the goal is about."""
     goal: str

@@ -1,10 +1,10 @@
-"""Watch GT find what a training loop repeats, compile it, and run faster.
+"""Watch GT detect the repeated sequences of a training loop, compile them, and run faster.
 
     python -m examples.hotpath
 
-Trains a small network eagerly, and then with hot paths: prints what was found, what was compiled, and what
-was gained. Compiling takes a while, in a process of its own; the training goes on meanwhile. The worker
-computes with one thread: for so small a network, several mostly wait for each other.
+Trains a small network eagerly, and then with hot paths; prints the sequences that were detected and compiled,
+and the speedup. Compilation takes some seconds in another process, while the training continues. The worker
+computes with one thread: for so small a network, several would mostly wait for each other.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""See what the workers did.
+"""Print the statistics of the workers.
 
     python -m examples.show_stats
 
-Runs a few operations and prints each worker's statistics: how many instructions it carried out, and how many
+Runs a few operations and prints each worker's statistics: how many instructions it executed, and how many
 tensors and bytes it holds.
 """
 

@@ -1,6 +1,6 @@
 """Train a small network to tell ten patterns apart.
 
-    python -m examples.train_mlp             # prints the loss every 50 steps, and how many it gets right
+    python -m examples.train_mlp             # prints the loss every 50 steps, and the accuracy
     python -m examples.train_mlp --torch     # the same program on PyTorch: the same numbers
     python -m examples.train_mlp --steps 20
 

@@ -5,7 +5,7 @@
     python -m examples.train_parallel pipeline             # each worker has some of the layers
     python -m examples.train_parallel data --workers 4 --steps 20
 
-How tensors lie is said by signals, in `parallel.yaml` beside this file; the model is that of
+The signals in `examples/parallel.yaml` define the layouts of tensors; the model is that of
 `examples/train_transformer.py`. All three print the losses of training on one worker, up to rounding.
 """
 
@@ -26,7 +26,7 @@ COLUMNS = ("attention.out.weight", "mlp.2.weight")
 
 
 def lay_out(model: Any, how: str, workers: int) -> None:
-    """Lay out the model's parameters."""
+    """Give the model's parameters their layouts."""
     state = {}
     for name, value in model.state_dict().items():
         if how == "data":

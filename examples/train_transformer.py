@@ -1,6 +1,6 @@
-"""Train a small GPT, letter by letter, on a text that is made up on the spot.
+"""Train a small GPT, letter by letter, on a generated text.
 
-    python -m examples.train_transformer             # prints the loss every 25 steps, and then what it writes
+    python -m examples.train_transformer             # prints the loss every 25 steps, and then a sample
     python -m examples.train_transformer --torch     # the same program on PyTorch: the same numbers
     python -m examples.train_transformer --steps 20
 

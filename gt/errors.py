@@ -54,7 +54,7 @@ class ProtocolError(GTError, RuntimeError):
 
 
 class ConnectionLost(GTError, ConnectionError):
-    """No server answers, or the connection was lost. The message has the address, and what to do."""
+    """No server answers, or the connection was lost. The message has the address and a solution."""
 
 
 class WorkerError(GTError, RuntimeError):

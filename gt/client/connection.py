@@ -34,7 +34,7 @@ MIN_BATCHES_IN_FLIGHT = 4
 """This many batches may always be sent. Not every one is acknowledged: see `ACK_EVERY` in
 gt/server/peers.py."""
 
-TINY_LOOP_BATCH = 256
+TINY_LOOP_MESSAGE_OPS = 256
 """How many ops of a loop of a few ops one message holds: workers execute it while more are issued."""
 
 
@@ -56,7 +56,7 @@ class RemoteConnection:
         self._batches: deque[tuple[int, int]] = deque()
         """Unacknowledged batches: their numbers, and how many instructions they have with repeats
         expanded."""
-        self.tiny_batch = TINY_LOOP_BATCH
+        self.tiny_batch = TINY_LOOP_MESSAGE_OPS
         self.unacknowledged = 0
         """The number of these instructions."""
         self._stats_requests = itertools.count(-1, -1)

@@ -326,7 +326,7 @@ class Session:
                     part = parts[worker] = []
                 part.append(instruction)
         for worker in parts.keys() - shares.keys():
-            self.fail(parts.pop(worker), f"{worker} is gone, and its tensors with it")
+            self.fail(parts.pop(worker), f"{worker} is gone, and its tensors are lost")
         group = Group(ends, len(parts))
         self.groups.append(group)
         return [self._part(shares[worker], part, frames, group) for worker, part in parts.items()]

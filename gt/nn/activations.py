@@ -22,7 +22,7 @@ class ReLU(Module):
     """Each element, or 0 where it is negative."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.relu(x)
 
 
@@ -34,11 +34,11 @@ class LeakyReLU(Module):
         self.negative_slope = negative_slope
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.leaky_relu(x, self.negative_slope)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"negative_slope={self.negative_slope}"
 
 
@@ -50,27 +50,27 @@ class ELU(Module):
         self.alpha = alpha
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.elu(x, self.alpha)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"alpha={self.alpha}"
 
 
 class GELU(Module):
-    """Each element times the probability that a standard normal number is below it."""
+    """Each element times the probability that a standard normal variable is below it."""
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.gelu(x, self.approximate)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"approximate={self.approximate!r}"
 
 
@@ -78,7 +78,7 @@ class SiLU(Module):
     """Each element times its sigmoid."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.silu(x)
 
 
@@ -86,7 +86,7 @@ class Tanh(Module):
     """The hyperbolic tangent."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.tanh(x)
 
 
@@ -94,7 +94,7 @@ class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.sigmoid(x)
 
 
@@ -102,29 +102,29 @@ class Softplus(Module):
     """log(1 + exp(x))."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.softplus(x)
 
 
 class Softmax(Module):
-    """Scores made probabilities along a dimension."""
+    """The softmax along a dimension: exp(x) divided by its sum."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.softmax(x, self.dim)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"dim={self.dim}"
 
 
 class LogSoftmax(Softmax):
-    """Scores made log-probabilities along a dimension."""
+    """The logarithm of the softmax along a dimension."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The activation."""
+        """Apply the activation."""
         return functional.log_softmax(x, self.dim)

@@ -116,7 +116,7 @@ class MultiheadAttention(Module):
         return _added(mask) + _added(padding)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """The sizes that are printed."""
         return f"{self.embed_dim}, {self.num_heads}, batch_first={self.batch_first}"
 
 

@@ -43,7 +43,7 @@ class _BatchNorm(Module):
             self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output."""
+        """Apply the layer."""
         if x.ndim not in self.ranks:
             raise ShapeError(
                 f"expected {' or '.join(f'{n}D' for n in self.ranks)} input (got {x.ndim}D input)"
@@ -81,7 +81,7 @@ class _BatchNorm(Module):
             self.num_batches_tracked.add_(1)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
 
 

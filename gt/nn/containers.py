@@ -66,7 +66,7 @@ class Sequential(_Numbered):
             super().__init__(modules)  # type: ignore[arg-type] - append() checks them
 
     def forward(self, x: Any) -> Any:
-        """Call one after the other."""
+        """Call the modules one after the other."""
         for module in self._list():
             x = module(x)
         return x
@@ -80,7 +80,7 @@ class ModuleDict(Module):
         self.update(modules or {})
 
     def _dict(self) -> dict[str, Module]:
-        """By name; a module that is shared has several."""
+        """The modules by name. A shared module has several names."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Module)}
 
     def update(self, modules: Mapping[str, Module]) -> None:

@@ -36,7 +36,7 @@ _NAMES = {
 }
 _DTYPES = {short: name for name, short in _NAMES.items()}
 _SHAPE = "gt.shape"
-"""The key of the metadata under which the structure of nested values is kept."""
+"""The metadata key of the structure of nested values."""
 
 
 def save(state: Any, path: str | Path) -> None:
@@ -108,7 +108,7 @@ def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return {"value": value}
     raise StateError(
-        f"{name!r} is a {type(value).__name__}: files can have tensors, numbers, texts, lists and dicts"
+        f"{name!r} is a {type(value).__name__}: files can have tensors, numbers, strings, lists and dicts"
     )
 
 

@@ -283,12 +283,12 @@ def tanh(input: Tensor) -> Tensor:
 
 
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    """Scores made probabilities along a dimension."""
+    """The softmax along a dimension: exp(x) divided by its sum."""
     return input.softmax(dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    """Scores made log-probabilities along a dimension."""
+    """The logarithm of the softmax along a dimension."""
     return input.log_softmax(dim, dtype)
 
 

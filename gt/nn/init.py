@@ -54,7 +54,7 @@ def trunc_normal_(
     """From a normal distribution, truncated to [a, b]."""
     low, high = (math.erf((edge - mean) / std / math.sqrt(2)) for edge in (a, b))
     missed = 1 - (high - low) / 2
-    # Values outside are drawn again, until fewer than one in a billion are left.
+    # Values out of bounds are drawn again, until fewer than one in a billion are expected to be left.
     draws = 1 if missed <= 0 else math.ceil(math.log(1e-9) / math.log(missed)) if missed < 1 else 0
     if not 0 < draws <= 200:
         raise ValueError(f"a normal distribution ({mean}, {std}) has too few values in [{a}, {b}]")
@@ -119,7 +119,7 @@ def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Uniform, with a width that keeps sizes through layers with this activation (He et al.)."""
+    """Uniform, with a width that preserves the variance through layers with this activation (He et al.)."""
     bound = math.sqrt(3) * _kaiming(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
@@ -127,16 +127,16 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Normal, with a width that keeps sizes through layers with this activation (He et al.)."""
+    """Normal, with a width that preserves the variance through layers with this activation (He et al.)."""
     return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity))
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Uniform, with a width that keeps sizes forward and backward (Glorot and Bengio)."""
+    """Uniform, with a width that preserves the variance forward and backward (Glorot and Bengio)."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal, with a width that keeps sizes forward and backward (Glorot and Bengio)."""
+    """Normal, with a width that preserves the variance forward and backward (Glorot and Bengio)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))))

@@ -44,7 +44,7 @@ class Flatten(Module):
         return x.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -65,11 +65,11 @@ class Linear(Module):
         _reset(self.weight, self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output."""
+        """Apply the layer."""
         return functional.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """The sizes that are printed."""
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
         )
@@ -113,7 +113,7 @@ class Embedding(Module):
         return functional.embedding(x, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
-        """Its sizes."""
+        """The sizes that are printed."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
@@ -142,11 +142,11 @@ class LayerNorm(Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output."""
+        """Apply the layer."""
         return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
@@ -166,11 +166,11 @@ class RMSNorm(Module):
         self.weight = Parameter(ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output."""
+        """Apply the layer."""
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
@@ -211,13 +211,13 @@ class Conv2d(Module):
         _reset(self.weight, self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output."""
+        """Apply the layer."""
         return functional.conv2d(
             x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
         )
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         text = (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         )
@@ -237,11 +237,11 @@ class MaxPool2d(Module):
         self.padding, self.dilation = padding, dilation
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output."""
+        """Apply the layer."""
         return functional.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.dilation)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -254,11 +254,11 @@ class AvgPool2d(Module):
         self.padding = padding
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output."""
+        """Apply the layer."""
         return functional.avg_pool2d(x, self.kernel_size, self.stride, self.padding)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -271,9 +271,9 @@ class Dropout(Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output."""
+        """Apply the layer."""
         return functional.dropout(x, self.p, self.training)
 
     def extra_repr(self) -> str:
-        """Its settings."""
+        """The settings that are printed."""
         return f"p={self.p}"

@@ -28,7 +28,7 @@ class _Loss(Module):
         self._settings = settings
 
     def extra_repr(self) -> str:
-        """Its settings, where they are not tensors."""
+        """The settings that are printed: those that are not tensors."""
         plain = {name: value for name, value in self._settings.items() if isinstance(value, int | float)}
         return ", ".join(
             f"{name}={value!r}" for name, value in {"reduction": self.reduction, **plain}.items()
@@ -39,7 +39,7 @@ class MSELoss(_Loss):
     """The mean of the squared differences."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         return functional.mse_loss(input, target, self.reduction)
 
 
@@ -47,7 +47,7 @@ class L1Loss(_Loss):
     """The mean of the absolute differences."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         return functional.l1_loss(input, target, self.reduction)
 
 
@@ -58,7 +58,7 @@ class SmoothL1Loss(_Loss):
         super().__init__(reduction, beta=beta)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         return functional.smooth_l1_loss(input, target, self.reduction, **self._settings)
 
 
@@ -69,7 +69,7 @@ class HuberLoss(_Loss):
         super().__init__(reduction, delta=delta)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         return functional.huber_loss(input, target, self.reduction, **self._settings)
 
 
@@ -87,7 +87,7 @@ class CrossEntropyLoss(_Loss):
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         return functional.cross_entropy(
             input,
             target,
@@ -107,7 +107,7 @@ class NLLLoss(_Loss):
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         return functional.nll_loss(
             input,
             target,
@@ -125,7 +125,7 @@ class BCELoss(_Loss):
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         weight = self.weight  # type: ignore[attr-defined] - a buffer
         return functional.binary_cross_entropy(input, target, weight, self.reduction)
 
@@ -141,7 +141,7 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         weight, pos_weight = self.weight, self.pos_weight  # type: ignore[attr-defined] - buffers
         return functional.binary_cross_entropy_with_logits(input, target, weight, self.reduction, pos_weight)
 
@@ -153,5 +153,5 @@ class KLDivLoss(_Loss):
         super().__init__(reduction, log_target=log_target)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
+        """Compute the loss."""
         return functional.kl_div(input, target, self.reduction, **self._settings)

@@ -1,4 +1,4 @@
-"""Modules: the base class of layers and models, whose parameters are found among their attributes."""
+"""Modules: the base class of layers and models."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
@@ -139,7 +139,7 @@ class Module:
                 if isinstance(value, Parameter) and id(value) not in seen:
                     seen.add(id(value))
                     yield f"{path}.{name}" if path else name, value
-        # A list that the user made, which mostly has parameters that were found above by their own names.
+        # Lists made by users mostly have parameters that were found above under other names.
         for path, module in modules:
             for index, value in enumerate(vars(module).get("_parameters", ())):
                 if id(value) not in seen:
@@ -175,7 +175,7 @@ class Module:
         setattr(self, name, tensor)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """The same as assigning it."""
+        """Assign a parameter to the attribute of this name."""
         setattr(self, name, param)
 
     def get_submodule(self, target: str) -> "Module":
@@ -205,7 +205,7 @@ class Module:
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Whether gradients are computed for the parameters. False freezes them."""
+        """Set whether gradients are computed for the parameters. False freezes them."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -266,7 +266,7 @@ class Module:
     # --- saving and loading ---
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Every parameter and saved buffer by name, as it is now: later training does not change it."""
+        """A copy of every parameter and saved buffer, by name: later training does not change it."""
         state = {name: value.detach() for name, value in self._state()}
         known = {id(value) for _, value in self._state()}
         # Tensors that are only in a list the user made.
@@ -274,9 +274,10 @@ class Module:
         return state | {name: value.detach() for name, value in extra.items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
-        """Take parameters and buffers from a `state_dict()`: GT's, or PyTorch's, or arrays by name.
+        """Load parameters and buffers from a `state_dict()` of GT or PyTorch, or from arrays by name.
 
-        Nothing is changed unless everything fits. With strict=False names may be missing or unknown.
+        If one name or shape does not fit, nothing is changed. With strict=False names may be missing or
+        unknown.
         """
         own: dict[str, Tensor] = dict(self._state()) | dict(self.named_parameters())
         keys = Keys([name for name in own if name not in state_dict], [n for n in state_dict if n not in own])

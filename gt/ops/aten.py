@@ -1,4 +1,4 @@
-"""Ops that are sent under PyTorch's own names, and the few that only its device uses: see `gt.torch`.
+"""Ops that are sent under PyTorch's own names, and the few that only the device of `gt.torch` uses.
 
 They have no rows: shapes and dtypes come from PyTorch on the client, which sends those of the results in an
 attribute (`RESULTS`), and only the pytorch engine runs them. Their sharding rules are in
@@ -25,14 +25,14 @@ which `item` takes one: `float32[4x8];int64[];`. A worker ignores it. Without it
 (SEED,) = SEEDED
 """The attribute with the seed of an op that draws random numbers."""
 
-OWN: dict[str, frozenset[str]] = {
+DEVICE_OPS: dict[str, frozenset[str]] = {
     "item": frozenset({"index", RESULTS}),
     "specs": frozenset(),
     "number": frozenset({"value", "dtype", RESULTS}),
     "as_strided": frozenset({"size", "stride", "storage_offset"}),
     "as_strided_scatter": frozenset({"size", "stride", "storage_offset"}),
 }
-"""Ops that only the device uses, and the attributes each may have."""
+"""Ops that only the device of gt.torch uses, and the attributes of each."""
 
 TORCH_DTYPES = (
     *("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"),
@@ -91,5 +91,5 @@ def results_of(op: str, inputs: tuple[Spec, ...], attrs: Mapping[str, Any]) -> t
     if text is None:
         return ()
     if not isinstance(text, str) or len(text) > _MAX_TEXT:
-        raise ValueError(f"{op}: the attribute {RESULTS!r} is a text such as float32[4x8]")
+        raise ValueError(f"{op}: the attribute {RESULTS!r} must be a string such as float32[4x8]")
     return _read_results(text)

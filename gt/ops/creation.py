@@ -1,6 +1,6 @@
 """Ops that create a tensor without inputs.
 
-The result of a random op depends on its seed and on each element's index, and on nothing else.
+An element of a random op's result depends only on the seed and on the element's index.
 """
 
 from typing import Any

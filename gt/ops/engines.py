@@ -6,20 +6,20 @@ Client, worker and command line read this table. An engine is added by its modul
 from typing import NamedTuple
 
 LIBRARIES = ("torch.", "numpy.", "operator.")
-"""Names that begin so are a library's own functions; any other name is one of ours."""
+"""A function name with one of these prefixes is a library's function; any other name is a function of gt."""
 
 
 class Functions(NamedTuple):
     """The functions that compute an op, by name, one for each of the two spellings that engines have.
 
-    A name that begins with a library's is that library's function: `"torch.exp"`, `"numpy.exp"`,
+    A name with a library's prefix is that library's function: `"torch.exp"`, `"numpy.exp"`,
     `"operator.add"`. `"package.module:function"` is that function. Any other name is in the spelling's own
     folder: `"reductions.mean"` is in `gt.worker.engine.torch`, or in `gt.worker.engine.array`.
     """
 
     torch: str
     array: str
-    """With NumPy's spelling. One that is no library's own gets the library as its first argument."""
+    """With NumPy's spelling. A function of gt gets the library as its first argument."""
 
 
 class EngineEntry(NamedTuple):

@@ -244,12 +244,12 @@ ROWS = [
     _row(
         "scatter",
         _scatter("scatter"),
-        sharding.beside,
+        sharding.along_dim,
         lambda g, n: g._apply("scatter", n.inputs[1], dim=n.attrs["dim"], value=0),
         None,
         _source_gradient,
     ),
-    _row("scatter_add", _scatter("scatter_add"), sharding.beside, lambda g, n: g, None, _source_gradient),
+    _row("scatter_add", _scatter("scatter_add"), sharding.along_dim, lambda g, n: g, None, _source_gradient),
     _row("embedding", _embedding, sharding.embedding, _embedding_gradient, None),
     _row(
         "embedding_grad",

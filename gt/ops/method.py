@@ -25,7 +25,7 @@ class Samples(NamedTuple):
     """Calls that the tests make of an op, on every engine, in comparison with PyTorch."""
 
     of: str
-    """Which calls: a key of `tests.gt.samples.generated.CALLS`."""
+    """The kind of calls: a key of `tests.gt.samples.generated.CALLS`."""
     low: float = -2.0
     high: float = 2.0
-    """Between which numbers the op is defined."""
+    """The bounds of the numbers that the op is called with."""

@@ -58,7 +58,7 @@ def _logsumexp(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
 
 def _truth(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     spec = _reduced(inputs, attrs)
-    # In PyTorch, `all` and `any` of uint8 are uint8: its bools were bytes once.
+    # In PyTorch, `all` and `any` of uint8 are uint8, for compatibility with its first bools.
     return Spec(spec.shape, "uint8" if spec.dtype == "uint8" else "bool")
 
 
@@ -108,7 +108,7 @@ def _mean_gradient(g: Any, node: Any) -> Any:
 
 
 def _prod_gradient(g: Any, node: Any) -> Any:
-    # The product of the others: by division where nothing is 0. If there is one 0, only its slope is not 0.
+    # The product of the other elements: by division if none is 0. If one is 0, only its derivative is not 0.
     (x,), dim = node.inputs, node.attrs["dim"]
     zero = x == 0
     filled = x.masked_fill(zero, 1)
@@ -172,7 +172,7 @@ def _logsumexp_gradient(g: Any, node: Any) -> Any:
 
 
 def _cumprod_gradient(g: Any, node: Any) -> Any:
-    # As for a product: up to the first 0 by division; from the first to the second 0 without it.
+    # As in `_prod_gradient`: by division up to the first 0, and without division up to the second 0.
     (x,), dim = node.inputs, node.attrs["dim"]
     zero = x == 0
     filled = x.masked_fill(zero, 1)

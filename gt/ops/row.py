@@ -25,7 +25,7 @@ class Size(tuple[int, ...]):
 class Spec:
     """A tensor's shape and dtype.
 
-    Equal specs are one object, so comparing and looking them up costs nothing:
+    Equal specs are one object, so they are compared and looked up by identity:
 
     >>> Spec((2, 3), "float32") is Spec((2, 3), "float32")
     True
@@ -37,7 +37,7 @@ class Spec:
     _known: ClassVar[dict[tuple[tuple[int, ...], str], "Spec"]] = {}
 
     def __new__(cls, shape: tuple[int, ...], dtype: str) -> "Spec":
-        """The one spec of this shape and dtype."""
+        """The spec of this shape and dtype, which is made only once."""
         known = cls._known.get((shape, dtype))
         if known is None:
             if len(cls._known) > 100_000:
@@ -91,7 +91,7 @@ class Row:
 
     name: str
     kind: str
-    """Its kind in the instruction log: BinaryOp, UnaryOp, ReduceOp, ShapeOp, IndexOp, CreateTensor, ..."""
+    """The kind of instruction in the log: BinaryOp, UnaryOp, ReduceOp, ShapeOp, IndexOp, CreateTensor, ..."""
     infer: Infer
     """The result's shape and dtype from the inputs'; raises PyTorch's errors."""
     functions: Functions

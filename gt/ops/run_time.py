@@ -13,7 +13,7 @@ SEEDED = ("seed",)
 """The column `run_time` of a row that draws random numbers."""
 
 RUN_TIME: set[str] = set()
-"""The attributes that some row names in its column `run_time`. An attribute means the same in every row."""
+"""The attributes that some row names in its column `run_time`. A name has the same meaning in every row."""
 
 
 def is_run_time(name: str, value: Any) -> bool:
@@ -44,5 +44,5 @@ def with_seed(attrs: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def seeds_of(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Those attributes that some row names as run-time."""
+    """The attributes that some row names as run-time attributes."""
     return {name: value for name, value in attrs.items() if name in RUN_TIME}

@@ -1,4 +1,4 @@
-"""All rows, by name."""
+"""The op table: all rows, by name."""
 
 import dataclasses
 from collections.abc import Callable

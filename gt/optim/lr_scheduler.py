@@ -1,4 +1,4 @@
-"""Learning rates that change from step to step.
+"""Learning-rate schedules.
 
     scheduler = gt.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=1000)
     ...
@@ -76,7 +76,7 @@ class LRScheduler:
 
 
 class StepLR(LRScheduler):
-    """The rate times gamma after every `step_size` steps."""
+    """The rate is multiplied by gamma after every `step_size` steps."""
 
     def __init__(
         self, optimizer: "Optimizer", step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -90,7 +90,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times gamma after each milestone."""
+    """The rate is multiplied by gamma after each milestone."""
 
     def __init__(
         self, optimizer: "Optimizer", milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
@@ -104,7 +104,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times gamma after every step."""
+    """The rate is multiplied by gamma after every step."""
 
     def __init__(self, optimizer: "Optimizer", gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -130,7 +130,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From one fraction of the rate to another in a straight line: a warm-up."""
+    """The rate changes linearly from one fraction of it to another, as in a warm-up."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class LinearLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to `eta_min` along half a cosine in `T_max` steps; and up again after that."""
+    """The rate falls to `eta_min` along half a cosine in `T_max` steps, and rises again after them."""
 
     def __init__(
         self, optimizer: "Optimizer", T_max: int, eta_min: float = 0.0, last_epoch: int = -1
@@ -164,7 +164,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class LambdaLR(LRScheduler):
-    """The rate times a function of the step: one function, or one for each group."""
+    """The rate is multiplied by a function of the step: one function, or one for each group."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class LambdaLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Up to `max_lr` and down to next to nothing, in `total_steps` steps; momentum does the opposite."""
+    """The rate rises to `max_lr` and falls to almost 0 in `total_steps` steps; momentum does the opposite."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class OneCycleLR(LRScheduler):
         )
         first, last = max_lr / div_factor, max_lr / div_factor / final_div_factor
         top, end = pct_start * total_steps - 1, total_steps - 1
-        # Corners: at which step, which rate, which momentum.
+        # The points between which rate and momentum are interpolated: step, rate, momentum.
         low, high = base_momentum, max_momentum
         self.corners = [(0, first, high), (top, max_lr, low)]
         if three_phase:
@@ -233,7 +233,7 @@ class OneCycleLR(LRScheduler):
                 done = (step - start[0]) / (end[0] - start[0])
                 done = done if self.linear else (1 - math.cos(math.pi * done)) / 2
                 return start[column] + (end[column] - start[column]) * done
-        raise AssertionError("the last corner is the last step")
+        raise AssertionError("the last point is the last step")
 
     def rate(self, base: float, step: int, group: int) -> float:
         """The learning rate at a step."""
@@ -267,7 +267,7 @@ class SequentialLR(LRScheduler):
                 f"milestones to be equal to {len(milestones)}"
             )
         self.schedulers, self.milestones = list(schedulers), list(milestones)
-        # The schedules have set the rate already; the start is what the first of them found.
+        # The schedules have set the rate already, so restore the rate that the first of them started from.
         for group, base in zip(optimizer.param_groups, schedulers[0].base_lrs, strict=True):
             group["lr"] = base
         super().__init__(optimizer, last_epoch)

@@ -1,4 +1,4 @@
-"""Optimizers: PyTorch's, with PyTorch's arguments and PyTorch's numbers.
+"""Optimizers, with PyTorch's names, arguments and results.
 
     optimizer = gt.optim.AdamW(model.parameters(), lr=1e-3)
     loss.backward()

@@ -21,7 +21,7 @@ from gt.transport.protocol import Fetched, Layouts, Member, TapeLines
 from gt.worker import Worker
 from gt.worker.worker import Outcome
 
-TINY_LOOP_BATCH = 2048
+TINY_LOOP_SEND_OPS = 2048
 """How many ops of a loop of a few ops one call of `send` executes. More than over processes, where workers
 execute a batch while the program issues the next one: here a larger batch only costs less per op."""
 
@@ -89,7 +89,7 @@ class LocalConnection:
         self._replies = Replies()
         self.sent = 0
         self.unacknowledged = 0
-        self.tiny_batch = TINY_LOOP_BATCH
+        self.tiny_batch = TINY_LOOP_SEND_OPS
         self.name = server.dispatcher.connect(self)
         logs.debug("client", f"connected as {self.name} to a server in this program")
 

@@ -321,7 +321,7 @@ class Server:
         if isinstance(peer, ClientPeer):
             self.dispatcher.disconnect(peer.name)
         else:
-            self.dispatcher.remove_worker(peer.name, f"{peer.name} is gone, and its tensors with it: {why}")
+            self.dispatcher.remove_worker(peer.name, f"{peer.name} is gone, and its tensors are lost: {why}")
             self._send_direct_addresses()
         if peer.local and peer.memory:
             self._unswept.add(peer.memory)

@@ -1,4 +1,4 @@
-"""Makes Tensor's methods, their aliases, in-place forms and functions from one declaration of each.
+"""Makes the methods of Tensor, their aliases, in-place forms and functions from one declaration of each.
 
 A declaration is a `Method` in a row of the op table or, for a method that is written out in
 `gt.tensors.methods`, the decorator `@api`. Rows that are registered later get methods, too.

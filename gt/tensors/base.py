@@ -1,4 +1,4 @@
-"""Issuing ops: the part of a tensor that every method uses."""
+"""The base class of tensors, which issues ops."""
 
 import sys
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class Value:
 
 
 class TensorBase:
-    """A value, and the edge that its gradient flows along. It has no data, and no location."""
+    """A value, and the edge that its gradient flows along. It has neither data nor a worker."""
 
     __slots__ = ("__weakref__", "_edge", "_value")
     kind: "type[Tensor]"
@@ -180,10 +180,10 @@ MIXED = (
 
 
 def check_number(value: Number) -> Number:
-    """A number as an instruction can carry it. Raises OverflowError if it does not fit in 64 bits."""
+    """A number as it is encoded in an instruction. Raises OverflowError if it does not fit in 64 bits."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise OverflowError(f"{value} does not fit in 64 bits, the size of integers")
-    # NumPy's float64 is a subclass of float, which no instruction can carry.
+    # NumPy's float64 is a subclass of float that cannot be encoded in an instruction.
     return value if type(value) in _PLAIN else float(value)
 
 

@@ -1,4 +1,4 @@
-"""The ops of `x[key]`: a few steps, each of which is a row of the op table.
+"""The ops that compute `x[key]`.
 
 As in PyTorch, and unlike in NumPy, numbers and slices are applied first, and arrays index the result. So
 `x[0, :, [1, 2]]` is `x[0][:, [1, 2]]`.

@@ -1,8 +1,8 @@
-"""NumPy's names for parameters, which PyTorch takes wherever it has a parameter of that kind.
+"""NumPy's names for parameters, which PyTorch accepts for parameters of the same kind.
 
 `x.sum(axis=-1, keepdims=True)` is `x.sum(dim=-1, keepdim=True)`, and `gt.stack(tensors, axis=1)` is
-`gt.stack(tensors, dim=1)`. Which parameters a function has is read from its own signature, so a new op
-takes these names by itself.
+`gt.stack(tensors, dim=1)`. The parameters of a function are read from its signature, so a new op accepts
+these names without further code.
 """
 
 import functools
@@ -41,7 +41,7 @@ def renamed(function: str, names: Mapping[str, str], given: dict[str, Any]) -> d
 
 
 def with_numpy_names(function: F, but: Container[str] = ()) -> F:
-    """The function, which takes NumPy's names for its parameters, too, but for those in `but`."""
+    """The function, which also accepts NumPy's names for its parameters, except those in `but`."""
     names = {other: name for other, name in numpy_names_of(function).items() if other not in but}
     if not names:
         return function
@@ -56,10 +56,10 @@ def with_numpy_names(function: F, but: Container[str] = ()) -> F:
 
 
 def methods_with_numpy_names(kind: type) -> None:
-    """Have all methods of a class, and of those that it is made of, take NumPy's names for dimensions.
+    """Make all methods of a class and of its base classes accept NumPy's names for dimensions.
 
-    `x2` is left to functions: a call in between takes as long as a third of `x.add(y)`, and
-    `x.add(x2=y)` is not used in practice.
+    Only functions accept `x2`: another call would make `x.add(y)` a third slower, and `x.add(x2=y)` is not
+    used in practice.
     """
     for part in kind.__mro__[:-1]:
         for name, method in list(vars(part).items()):

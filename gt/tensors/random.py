@@ -7,7 +7,7 @@ _draws = itertools.count()
 
 
 def get_state() -> tuple[int, int]:
-    """The seed, and how many ops have drawn since it was set."""
+    """The seed, and the number of random ops since it was set."""
     global _draws
     drawn = next(_draws)
     _draws = itertools.count(drawn)
@@ -15,7 +15,7 @@ def get_state() -> tuple[int, int]:
 
 
 def set_state(seed: int, drawn: int) -> None:
-    """Go on as after so many draws from this seed."""
+    """Continue as after this number of draws from this seed."""
     global _seed, _draws
     _seed, _draws = seed, itertools.count(drawn)
 

@@ -66,7 +66,8 @@ class Tensor(
 
     @property
     def device(self) -> Device:
-        """Always "cpu", for programs that were written for PyTorch: the server decides where a tensor is."""
+        """Always "cpu", for programs that were written for PyTorch: the server decides which worker has a
+        tensor."""
         return Device("cpu")
 
     @property
@@ -167,8 +168,8 @@ class Tensor(
         return DataView(self)
 
     def register_hook(self, hook: Hook) -> HookHandle:
-        """Call a function with this tensor's gradient when it is computed; what it returns, if anything,
-        takes the gradient's place."""
+        """Call a function with this tensor's gradient when it is computed. If it returns a tensor, that
+        replaces the gradient."""
         if self._edge is None or not self._edge.requires_grad:
             raise GraphError("cannot register a hook on a tensor that doesn't require gradient")
         return HookHandle(self._edge, hook)
@@ -207,7 +208,7 @@ class Tensor(
         self._replace(other._value)
 
     def _replace(self, value: Value) -> None:
-        """Have another value from now on, which is not shared with the tensors that shared the one before."""
+        """Replace the value. Tensors that shared the old value keep it."""
         self._value = value
 
     def _set_value(self, value: Value) -> None:

@@ -14,7 +14,8 @@ from gt.tensors.base import TensorBase, Value, apply
 from gt.tensors.tensor import Tensor
 
 MAX_VIEW_OPS = 8
-"""The most ops between a view and its base. Beyond, as in a loop of `x = x.T`, a result is not a view."""
+"""The largest number of ops between a view and its base. A result with more, as in a loop of `x = x.T`, is
+not a view."""
 
 Step = tuple[str, dict[str, Any]]
 
@@ -24,8 +25,8 @@ class _Alias(Tensor):
 
     __slots__ = ()
 
-    def _kind_of_copy(self) -> type:
-        """A copy is a tensor of its own."""
+    def _class_of_copy(self) -> type:
+        """The class of a copy, which is not a view."""
         return Tensor
 
 

@@ -50,7 +50,7 @@ def gru_cell(
     input_bias: Tensor | None = None,
     hidden_bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The kernel of `aten::_thnn_fused_gru_cell`: the new state, and what its gradient needs."""
+    """The kernel of `aten::_thnn_fused_gru_cell`: the new state, and the values that its gradient needs."""
     if input_bias is not None and hidden_bias is not None:
         input_gates, hidden_gates = input_gates + input_bias, hidden_gates + hidden_bias
     ir, iz, inew = input_gates.chunk(3, 1)

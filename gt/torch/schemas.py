@@ -23,7 +23,7 @@ class Argument(NamedTuple):
 
 
 class Schema:
-    """An overload: its arguments, which of them it changes, and what it returns."""
+    """An overload: its arguments, those that it changes, and its results."""
 
     def __init__(self, name: str) -> None:
         self.name = name

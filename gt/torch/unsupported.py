@@ -16,7 +16,7 @@ UNSUPPORTED = {
     "QuantizedPrivateUse1": ("quantized", "use x.dequantize()"),
     "NestedTensorPrivateUse1": ("nested", "pad it with x.to_padded_tensor(0.0)"),
 }
-"""By dispatch key: the kind, and what a program can do instead."""
+"""By dispatch key: the kind, and the alternative for programs."""
 
 CONVERSIONS = (
     *("_to_sparse", "_to_sparse.sparse_dim", "_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr"),

@@ -80,7 +80,7 @@ class DirectReadClient:
             for key, (worker, part) in list(self._expected.items()):
                 if worker == name:
                     del self._expected[key]
-                    lost(key[0], f"{name} is gone, and its tensors with it: its data did not arrive", part)
+                    lost(key[0], f"{name} is gone, and its tensors are lost: its data did not arrive", part)
         for name in addresses.keys() - self._open.keys():
             self._socket.connect(addresses[name])
             self._open[name] = addresses[name]

@@ -284,9 +284,7 @@ class Peers:
         while self._buffers:
             gone = [sender for _, _, sender in self._buffers if self._is_gone(sender, epoch)]
             if gone:
-                raise WorkerError(
-                    f"{gone[0]} is gone, and its tensors with it: it was lost in the middle of an exchange"
-                )
+                raise WorkerError(f"{gone[0]} is gone, and its tensors are lost: it left during an exchange")
             if time.monotonic() > deadline:
                 missing = next(iter(self._buffers))[2]
                 raise WorkerError(f"{missing} sent nothing for {config.timeout():g} s (GT_TIMEOUT)")

@@ -237,7 +237,7 @@ class GetSpecs(msgspec.Struct, frozen=True, tag=37, array_like=True):
 
 
 class Specs(msgspec.Struct, frozen=True, tag=38, array_like=True):
-    """The shape and dtype of every tensor of a client, and what failed."""
+    """The shapes and dtypes of a client's tensors, and the errors of its failed ones."""
 
     client: str
     tensors: dict[int, tuple[tuple[int, ...], str]]

@@ -59,7 +59,7 @@ class WorkerProcess:
                             self._serve(link, alive)
                         except Refused as error:
                             self._report(f"the server at {self.address} refused this worker: {error}")
-                        self._report(f"{link.lost or 'stopped'}; looking for it again")
+                        self._report(f"{link.lost or 'stopped'}; reconnecting")
                         logs.debug("worker", f"{self.worker.name} is not registered any more: {link.lost}")
                         deadline, again = time.monotonic() + self._timeout, True
                 finally:
@@ -77,7 +77,7 @@ class WorkerProcess:
         """Register with the server. Returns False if it should connect again."""
         self._welcome = None
         engine = self.worker.engine_name
-        logs.debug("worker", f"process {os.getpid()} ({engine}) asks {self.address} for registration")
+        logs.debug("worker", f"process {os.getpid()} ({engine}) requests registration with {self.address}")
         self._peers.on_wait = lambda: self._check_while_waiting(link)
         link.send(
             protocol.WorkerHello(

@@ -256,9 +256,7 @@ class Worker:
         shapes = ", ".join(str(list(getattr(value, "shape", ["several"]))) for value in inputs)
         site = state.sites.get(instruction.site)
         where = "an unknown line" if site is None else site.text
-        return self.fail(
-            state, instruction.result, f"{instruction.op}({shapes}), asked for at {where},", error
-        )
+        return self.fail(state, instruction.result, f"{instruction.op}({shapes}), issued at {where},", error)
 
     def fail(self, state: ClientState, tensor: int, what: str, error: Exception) -> Failed:
         """Store a failure in place of a tensor."""
@@ -267,7 +265,7 @@ class Worker:
         return Failed(tensor, message)
 
     def message(self, what: str, error: Exception) -> str:
-        """The text of an error, with what failed and on which worker."""
+        """The text of an error, with the failed operation and the worker."""
         cause = explain(error) if is_out_of_memory(error) else f"{type(error).__name__}: {error}"
         return f"{what} failed on {self.name} ({self.engine_name}): {cause}"
 

@@ -19,9 +19,8 @@ from tests.programs import ROOT, run_python
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text()
 SECTION = PAGE[PAGE.index("### Follow `a + b` and its read") : PAGE.index("### The ideas")]
-STEPS = [
-    line for line in re.split(r"\n(?=\d+\. )", SECTION.partition("\n\nOn the way")[0]) if line[0].isdigit()
-]
+STEPS = re.split(r"\n(?=\d+\. )", SECTION.split("\n\n")[1])
+"""The numbered list, which is the first paragraph."""
 NAMED = set(re.findall(r"`(gt/[a-z_/]+\.py)`", SECTION))
 
 TRACER = """

@@ -1,4 +1,4 @@
-"""Gradients are PyTorch's, and the tape holds what is needed and no more."""
+"""Gradients are PyTorch's, and the tape keeps only the values that gradients need."""
 
 import gc
 from typing import Any
@@ -85,7 +85,7 @@ def test_the_gradient_of_the_output_may_be_an_array(client: Client):
     assert x.grad.tolist() == [3, 6]
 
 
-def test_backward_errors_name_what_is_missing():
+def test_backward_errors_name_the_shape_or_the_cause():
     with pytest.raises(GraphError, match="only for scalar outputs, and this tensor has shape \\[2\\]"):
         (gt.ones(2, requires_grad=True) * 2).backward()
     with pytest.raises(GraphError, match="does not require grad"):
@@ -216,7 +216,7 @@ def test_no_grad_decorates_with_and_without_parentheses_and_over_generators(clie
     assert gt.is_grad_enabled()
 
 
-def test_gradients_can_be_asked_for_by_hand(client: Client):
+def test_gradients_can_be_computed_with_grad(client: Client):
     def ask(lib: Any) -> list[Any]:
         x, y = lib.tensor([1.0, 2.0], requires_grad=True), lib.tensor([3.0, 4.0], requires_grad=True)
         h = x * y

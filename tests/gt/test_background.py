@@ -72,7 +72,7 @@ def invocation(code: Code, tensors: list[Any], before: Invocation | None = None)
     return Invocation(code, tensors, before)  # type: ignore[arg-type]
 
 
-def test_each_call_gets_what_the_one_before_it_makes(background: Background):
+def test_each_call_gets_the_results_of_the_previous_call(background: Background):
     code, zero = Code(), torch.zeros(1)
     first = invocation(code, [zero, torch.arange(3.0)])
     background.start(first)
@@ -227,7 +227,7 @@ def test_repeats_of_one_message_follow_each_other_and_give_the_same(steps: Steps
 
 
 @pytest.mark.parametrize("which", [0, 1, 3])
-def test_if_one_of_them_fails_those_after_it_run_eagerly(
+def test_if_a_call_fails_the_calls_after_it_run_eagerly(
     steps: Steps, followed: list[bool], monkeypatch: pytest.MonkeyPatch, which: int
 ):
     let_fail(monkeypatch, which)
@@ -240,7 +240,7 @@ def test_if_one_of_them_fails_those_after_it_run_eagerly(
     assert len(followed) == which + 2
 
 
-def test_if_one_fails_near_the_machines_limit_those_after_it_wait_for_it(
+def test_if_a_call_fails_near_the_memory_limit_the_calls_after_it_wait(
     steps: Steps, followed: list[bool], monkeypatch: pytest.MonkeyPatch
 ):
     let_fail(monkeypatch, 0)
@@ -253,7 +253,7 @@ def test_if_one_fails_near_the_machines_limit_those_after_it_wait_for_it(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_is_freed_between_them_is_there_as_long_as_it_is_needed_and_no_longer(
+def test_tensors_freed_between_calls_are_kept_until_the_calls_have_ended(
     steps: Steps, followed: list[bool], monkeypatch: pytest.MonkeyPatch, fails: bool
 ):
     if fails:
@@ -279,7 +279,7 @@ def test_what_has_failed_can_be_freed_between_them(steps: Steps, followed: list[
     assert not steps.worker.clients["c"].failures
 
 
-def test_uploads_between_them_wait_for_nothing(steps: Steps, followed: list[bool]):
+def test_uploads_between_calls_do_not_wait(steps: Steps, followed: list[bool]):
     first, weight = steps.step(), steps.next
     steps.next += 1
     upload = Upload(weight, np.linspace(0, 3, 64, dtype=np.float32))
@@ -288,7 +288,7 @@ def test_uploads_between_them_wait_for_nothing(steps: Steps, followed: list[bool
     steps.check()
 
 
-def test_data_that_is_asked_for_is_waited_for(steps: Steps, followed: list[bool]):
+def test_a_read_waits_for_background_calls(steps: Steps, followed: list[bool]):
     message = [steps.step() for _ in range(3)]
     states = [step.results[1] for step in message] + [steps.state]
     outcome = steps.do(*message, *[GetData(n, state) for n, state in enumerate(states)])

@@ -34,7 +34,9 @@ LOSSES: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @pytest.mark.parametrize("accumulates", [False, True])
-def test_a_loop_issues_what_it_always_did(loss: Callable[[Any, Any], Any], accumulates: bool) -> None:
+def test_a_loop_issues_the_same_instructions_as_without_replay(
+    loss: Callable[[Any, Any], Any], accumulates: bool
+) -> None:
     def program() -> Any:
         x, y = leaf(3, 4), leaf(3, 4)
         for _ in range(6):
@@ -85,7 +87,7 @@ def programs(draw: Any) -> list[tuple[int, list[tuple[str, int, int, float]], bo
 
 @settings(max_examples=40)
 @given(programs())
-def test_any_programs_issue_what_they_always_did(steps: Any) -> None:
+def test_random_programs_issue_the_same_instructions_as_without_replay(steps: Any) -> None:
     def program() -> Any:
         leaves = {n: (leaf(n, n), leaf(n, n)) for n in (2, 3)}
         grads = []
@@ -170,7 +172,7 @@ def test_gradients_by_hand_have_the_dtype_of_their_input(kind: str) -> None:
     assert program(gt) == program(torch) == ["float32", "float32"]
 
 
-def test_a_gradient_that_is_a_leafs_own_is_not_taken_for_it_later() -> None:
+def test_a_gradient_that_is_a_leafs_own_is_not_reused_in_a_replay() -> None:
     def program(library: Any) -> Any:
         x = library.tensor([1.0, 2.0, 3.0], requires_grad=True)
         x.grad = library.tensor([1.0, 2.0, 3.0])

@@ -1,4 +1,4 @@
-"""The stream: nothing waits until data is read, nothing leaks, and a failure says where it came from."""
+"""The stream: only reads wait, nothing leaks, and an error names the line that it comes from."""
 
 import gc
 import os
@@ -238,7 +238,7 @@ def test_a_failure_on_the_worker_names_op_shapes_worker_and_the_users_line(clien
     with pytest.raises(WorkerError) as caught:
         y.item()
     message = str(caught.value)
-    assert f"full(), asked for at {__file__}:" in message
+    assert f"full(), issued at {__file__}:" in message
     assert "failed on " in message
     assert gt.ones(2).tolist() == [1, 1], "the client and the worker go on"
 
@@ -250,7 +250,7 @@ def test_the_line_is_the_users_own_not_a_library_of_ours(client: Client):
     product = big @ big.transpose(0, 1)
     product.sum().backward()
     assert x.grad is not None
-    with pytest.raises(WorkerError, match=rf"asked for at {__file__}:({line + 4}|{line + 5}), failed"):
+    with pytest.raises(WorkerError, match=rf"issued at {__file__}:({line + 4}|{line + 5}), failed"):
         x.grad.tolist()
 
 

@@ -1,4 +1,4 @@
-"""Threads that share one client: none sees what another is in the middle of."""
+"""Threads that share one client do not see each other's incomplete state."""
 
 import itertools
 import sys
@@ -237,7 +237,7 @@ def test_threads_go_backward_from_one_line_through_changing_graphs(client: Clien
         thread.end()
 
 
-def test_what_is_expected_can_be_asked_while_another_thread_feeds_the_detector(switching_often: None):
+def test_the_prediction_can_be_read_while_another_thread_feeds_the_detector(switching_often: None):
     detector = HotPathDetector()
     numbers = itertools.count(100)
     fed = threading.Event()

@@ -1,4 +1,4 @@
-"""In a compiled graph, numbers that change are tensors, and give what Python's numbers give."""
+"""In a compiled graph, run-time numbers are tensors, with the results of Python numbers."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def compiled(op: str, tensors: list[torch.Tensor], attrs: dict[str, Any]) -> tor
     seed=st.integers(0, 3),
 )
 @example(number=0.999, shape=(5,), first=0.0, seed=0)
-def test_a_number_that_changes_gives_what_it_gives_as_it_is(
+def test_a_run_time_number_gives_the_result_of_a_constant(
     op: str, dtype: torch.dtype, number: float, shape: tuple[int, ...], first: float, seed: int
 ):
     count, names = OPS[op]

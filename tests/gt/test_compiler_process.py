@@ -57,7 +57,9 @@ def graph(ops: int, op: str = "sin") -> Graph:
     return Graph(tuple(nodes), (((4,), "float32"),), (ops - 1,), 0)
 
 
-def test_a_worker_does_not_wait_until_it_takes_another_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_worker_does_not_wait_until_the_helper_takes_another_job(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     """A pipe holds 64 KB, and the process reads no job while it compiles another."""
     monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
     compiler = Compiler()
@@ -71,7 +73,7 @@ def test_a_worker_does_not_wait_until_it_takes_another_job(monkeypatch: pytest.M
 
 
 def test_nothing_is_compiled_any_more_when_it_was_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Else who waits for the compiler would wait for ever."""
+    """A wait for the compiler would not end otherwise."""
     monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
     compiler = Compiler()
     compiler.request(graph(8))
@@ -83,7 +85,7 @@ def test_nothing_is_compiled_any_more_when_it_was_killed(monkeypatch: pytest.Mon
     compiler.close()
 
 
-def test_what_was_not_compiled_when_it_ended_is_requested_again(
+def test_graphs_that_the_helper_had_not_compiled_when_it_ended_are_requested_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))

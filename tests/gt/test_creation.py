@@ -1,4 +1,4 @@
-"""Tensors are made as in PyTorch, of whatever data a program has, and random ones can be repeated."""
+"""Tensors are made as in PyTorch, from all kinds of data, and random ones are reproducible."""
 
 from typing import Any
 
@@ -188,7 +188,7 @@ def test_multinomial_draws_by_weight(client: Client, replacement: bool):
         gt.multinomial(weights, 5)
 
 
-def test_drawing_from_a_tensor_leaves_it_alone(client: Client):
+def test_sampling_from_a_tensor_does_not_change_the_tensor(client: Client):
     x = gt.full((4,), 0.25)
     for draw in (gt.rand_like, gt.randn_like, gt.bernoulli, gt.zeros_like):
         draw(x)

@@ -1,4 +1,4 @@
-"""GT's debug output through Python's logging: what each flag enables, and only errors by default."""
+"""GT's debug output through Python's logging: the output of each flag, and only errors by default."""
 
 import logging
 import math
@@ -33,7 +33,7 @@ def test_the_client_logs_its_connection_and_its_operations():
     assert "[gt client] the data of tensor 1: 8 bytes" in said
 
 
-def test_over_processes_each_layer_logs_who_joins_and_leaves():
+def test_over_processes_each_layer_logs_joining_and_leaving_peers():
     start = "gt.init(workers=1, engine='numpy')"
     flags = dict.fromkeys(("GT_DEBUG_CLIENT", "GT_DEBUG_DISPATCHER", "GT_DEBUG_WORKER"), "1")
     said = shown(start, **flags)
@@ -56,12 +56,12 @@ def test_a_dispatcher_logs_a_worker_that_leaves():
         server = running.start_server(GT_DEBUG_DISPATCHER="1")
         running.start_worker("--id", "bob").kill()
         server.says("[gt dispatcher] worker bob registered; 1 in all")
-        server.says("[gt dispatcher] worker bob left: bob is gone, and its tensors with it")
+        server.says("[gt dispatcher] worker bob left: bob is gone, and its tensors are lost")
     finally:
         running.stop()
 
 
-def test_compilation_logs_detection_progress_and_what_is_slower_compiled(
+def test_compilation_logs_detection_progress_and_slower_compiled_code(
     hot: LocalServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

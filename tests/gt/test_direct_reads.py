@@ -135,7 +135,7 @@ def collected(reads: DirectReadClient) -> list[Any]:
     return [(message.request, bytes(frames[0].buffer)) for message, frames in reads.receive()]
 
 
-def test_only_who_presents_the_token_is_given_anything(server: DirectReadServer):
+def test_data_is_sent_only_to_a_client_that_presents_the_token(server: DirectReadServer):
     reads = {token: DirectReadClient(token) for token in ("right", "wrong")}
     lost: list[Any] = []
     for one in reads.values():
@@ -159,7 +159,7 @@ def test_a_value_that_never_arrived_is_an_error_once_its_worker_has_left(server:
     reads.connect({"b": server.address}, lambda *what: lost.append(what))
     ((request, error, which),) = lost
     assert (request, which) == (1, part)
-    assert "a is gone, and its tensors with it" in error
+    assert "a is gone, and its tensors are lost" in error
     reads.close()
 
 

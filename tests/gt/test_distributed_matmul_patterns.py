@@ -1,4 +1,4 @@
-"""Matrix products over several workers: every pattern of layouts, and what each costs."""
+"""Matrix products over several workers: the results and the exchanges of every pattern of layouts."""
 
 import itertools
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def test_any_two_layouts_multiply(server: ThreadServer, left: str, right: str):
         ("rows", "rows", {"AllGather": 1}),
     ],
 )
-def test_a_product_moves_no_more_than_it_must(server: ThreadServer, left: str, right: str, cost: dict):
+def test_a_product_moves_the_fewest_bytes(server: ThreadServer, left: str, right: str, cost: dict):
     x = gt.signal.tensor(gt.from_numpy(random(30, 30)), left)
     y = gt.signal.tensor(gt.from_numpy(random(30, 30)), right)
     before = exchanged()

@@ -1,4 +1,4 @@
-"""A repeat that runs step by step leaves what its instructions leave: values, failures, and room."""
+"""A repeat that runs step by step has the effects of its instructions: values, failures and memory use."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -107,7 +107,7 @@ def rounds(draw: st.DrawFn) -> list[Repeat]:
 @pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=200)
 @given(repeats=rounds())
-def test_any_sequence_leaves_what_its_ops_leave_one_by_one(engine: str, repeats: list[Repeat]):
+def test_a_repeat_leaves_the_same_values_as_its_ops_one_by_one(engine: str, repeats: list[Repeat]):
     pair = Pair(engine, hot=False)
     for repeat in repeats:
         for number, array in OUTSIDE.items():
@@ -145,7 +145,7 @@ def test_nothing_is_expanded_as_long_as_all_goes_well(engine: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_fails_in_the_middle_fails_what_depends_on_it_and_nothing_else(engine: str):
+def test_a_failing_step_fails_only_the_results_that_depend_on_it(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones((2, 3), np.float32))
     pair.put(1, np.ones((2, 3), np.float32))
@@ -160,7 +160,7 @@ def test_what_fails_in_the_middle_fails_what_depends_on_it_and_nothing_else(engi
     outcome = pair.repeat(repeat_of(lines, kept=[0, 2, 4, 5], freed=[0]))
     assert [one.tensor for one in outcome.failed] == [RESULTS + 2, RESULTS + 4]
     message = outcome.failed[0].error
-    assert message.startswith(f"matmul([2, 3], [2, 3]), asked for at here.py:7, failed on w ({engine}): ")
+    assert message.startswith(f"matmul([2, 3], [2, 3]), issued at here.py:7, failed on w ({engine}): ")
     assert pair.failures == dict.fromkeys([RESULTS + 2, RESULTS + 4], message)
     assert pair.there.keys() == {1, RESULTS, RESULTS + 5}
 
@@ -178,7 +178,7 @@ def test_the_first_and_the_last_may_fail(engine: str, place: int):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_input_that_has_failed_fails_what_depends_on_it_with_its_own_cause(engine: str):
+def test_a_failed_input_fails_the_dependent_results_with_its_own_cause(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones(2, np.float32))
     pair.do(Lost([1], "worker_3 is gone"))
@@ -254,7 +254,7 @@ def test_what_will_fail_can_be_a_repeat_that_draws_random_numbers():
     assert [one.tensor for one in outcome.failed] == [RESULTS + 1]
 
 
-def test_what_fails_can_be_repeated_until_it_would_be_worth_compiling(monkeypatch: pytest.MonkeyPatch):
+def test_a_failing_sequence_can_be_repeated_until_it_would_be_compiled(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("GT_COMPILE_AFTER", "0")
     pair = Pair("pytorch")
     pair.put(0, np.ones((2, 3), np.float32))

@@ -209,7 +209,7 @@ def works(client: Client) -> bool:
     return client.fetch(x).sum() == 96 * 96
 
 
-def test_a_process_that_cannot_give_a_value_out_is_an_error_for_who_reads(
+def test_a_process_that_cannot_read_out_a_value_is_an_error_of_the_read(
     monkeypatch: pytest.MonkeyPatch, signals: Path
 ):
     with cluster(workers=1) as running:
@@ -250,7 +250,7 @@ def goes_on(small: Any, x: Any, other: Client, workers: list[Process]) -> None:
     assert [worker.popen.poll() for worker in workers] == [None] * 3
 
 
-def test_a_process_that_runs_out_of_memory_in_an_exchange_is_an_error_for_who_reads(
+def test_a_process_that_runs_out_of_memory_in_an_exchange_is_an_error_of_the_read(
     monkeypatch: pytest.MonkeyPatch, signals: Path
 ):
     with cluster(workers=0) as running:
@@ -271,7 +271,7 @@ def test_a_process_that_runs_out_of_memory_in_an_exchange_is_an_error_for_who_re
             one.close()
 
 
-def test_a_process_without_memory_for_what_it_is_sent_is_an_error_within_seconds(
+def test_a_process_without_memory_for_received_bytes_is_an_error_within_seconds(
     monkeypatch: pytest.MonkeyPatch, signals: Path
 ):
     """Over sockets there may be no memory for what arrives before the worker itself has looked at it."""

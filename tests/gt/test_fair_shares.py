@@ -37,7 +37,7 @@ def full(result: int) -> Op:
     return Op(result, "full", (), {"shape": [1], "value": 1, "dtype": "float32"}, 0)
 
 
-def test_a_newcomer_does_not_overtake_who_has_worked_for_long():
+def test_a_new_client_does_not_delay_one_that_has_used_much_time():
     dispatcher, link = Dispatcher(), Recorder()
     dispatcher.add_worker(link)
     old = dispatcher.connect(link)
@@ -74,7 +74,7 @@ def test_instructions_that_cannot_be_sent_fail_only_their_client():
     assert len(link.work) == 1
 
 
-def test_a_tensor_that_went_with_its_worker_is_known_as_lost_though_it_was_freed():
+def test_a_freed_tensor_of_a_lost_worker_is_reported_as_lost():
     dispatcher, first, second = Dispatcher(), Recorder(), Recorder()
     dispatcher.add_worker(first)
     client = dispatcher.connect(first)

@@ -184,7 +184,7 @@ def sent_to_workers(tell: Any, client: str) -> list[str]:
 
 
 @pytest.mark.parametrize("forged", [*FORGED, *LOCAL])
-def test_what_only_others_may_issue_is_refused_before_any_of_it_is_done(tell: Any, forged: str):
+def test_instructions_of_other_layers_are_refused_before_any_is_executed(tell: Any, forged: str):
     batch = [full(0), (FORGED | LOCAL)[forged]]
     name = tell(lambda dispatcher: dispatcher.connect(Link()))
     with pytest.raises(ProtocolError, match=r"a client may not issue|not an instruction"):
@@ -195,7 +195,7 @@ def test_what_only_others_may_issue_is_refused_before_any_of_it_is_done(tell: An
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batch=batches)
-def test_random_instructions_are_refused_or_done_and_never_anything_else(tell: Any, batch: list[Any]):
+def test_random_instructions_are_either_refused_or_executed(tell: Any, batch: list[Any]):
     name = tell(lambda dispatcher: dispatcher.connect(Link()))
     try:
         heard = RepeatDecoder().decode(batch)
@@ -243,7 +243,7 @@ def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_a_server_refuses_what_only_the_dispatcher_may_send(
+def test_a_server_refuses_instructions_that_only_the_dispatcher_may_issue(
     running: tuple[Cluster, list[Client]], forged: str
 ):
     cluster, others = running

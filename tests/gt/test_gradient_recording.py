@@ -119,7 +119,7 @@ def test_hooks_and_accumulated_gradients_do_not_prevent_replay() -> None:
     check(program, 9)
 
 
-def test_a_pass_that_is_broken_off_frees_what_it_made() -> None:
+def test_an_interrupted_backward_pass_frees_its_tensors() -> None:
     plans = Counting()
     with using(plans) as seen:
         client = session_module.current()

@@ -99,14 +99,14 @@ def test_attributes_nested_without_end_are_refused(running: Cluster):
     assert works(running)
 
 
-def test_a_process_number_that_is_none_is_refused(running: Cluster):
+def test_an_invalid_process_id_is_refused(running: Cluster):
     with Stranger(running) as stranger:
         hello = protocol.encode(protocol.Hello(protocol.VERSION, shared_memory.host(), 2**40))
         assert isinstance(stranger.ask(hello), protocol.Refused)
     assert works(running)
 
 
-def test_a_name_of_shared_memory_that_is_none_ends_no_server(running: Cluster):
+def test_an_invalid_name_of_shared_memory_does_not_end_the_server(running: Cluster):
     """When a client has left, the server sweeps the memory of its process, whose number is in the name."""
     segment = shared_memory.FOLDER / f"gt-999999999-{'0' * 16}-{'0' * 32}"  # of a process that is no more
     segment.write_bytes(b"left")

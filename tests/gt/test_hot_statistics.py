@@ -69,7 +69,7 @@ def test_unique_sequences_are_the_patterns_that_were_seen(stats):
     assert (found["hot_sequences"], found["hot_instructions"], found["repetitions"]) == (0, 0, {})
 
 
-def test_what_a_client_repeated_is_counted_after_it_has_left():
+def test_repeats_are_counted_after_their_client_has_left():
     code = LOOP.replace("print", "gt.connect(address)\nprint")
     from tests.gt.helpers.servers import cluster
 

@@ -206,9 +206,7 @@ def test_compile_true_logs_where_a_hot_path_begins_and_ends(
     assert [[step.op for step in one.steps] for one in known if one.explicit] == [["add", "tanh"]]
 
 
-def test_a_step_over_the_wire_is_a_small_message_however_many_ops_it_has(
-    monkeypatch: pytest.MonkeyPatch, settings: None
-):
+def test_a_step_is_one_small_message_for_any_number_of_ops(monkeypatch: pytest.MonkeyPatch, settings: None):
     monkeypatch.setenv("GT_COMPILE_AFTER", "1000")
     sizes: list[int] = []
     with trained(monkeypatch, 1, "1"):
@@ -239,7 +237,7 @@ def test_a_step_over_the_wire_is_a_small_message_however_many_ops_it_has(
 
 
 @pytest.mark.thorough  # it compiles what the loops above compile
-def test_the_example_prints_what_was_found_and_compiled_and_gained(tmp_path: Path):
+def test_the_example_prints_detected_and_compiled_sequences_and_the_speedup(tmp_path: Path):
     said = run_python(
         "-m", "examples.hotpath", environment={"GT_CACHE_DIR": str(tmp_path), "GT_COMPILE_AFTER": "0.1"}
     )

@@ -1,4 +1,4 @@
-"""The detector finds what a stream repeats, whatever the tensors are called, and changes nothing else."""
+"""The detector finds the repeated sequences of a stream for any tensor ids, and changes nothing else."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -159,7 +159,7 @@ def test_a_fetch_ends_a_sequence():
     assert [len(sequence) for sequence in detector.sequences.values()] == [27]
 
 
-def test_a_loop_that_is_left_now_and_then_begins_where_it_is_left():
+def test_the_sequence_of_a_loop_begins_where_the_loop_is_interrupted():
     stream = Stream()
     w, m, v = ([stream.op("full") for _ in range(4)] for _ in range(3))
     for n in range(60):
@@ -181,7 +181,7 @@ def test_a_loop_that_is_left_now_and_then_begins_where_it_is_left():
     assert len(detector.sequences[ends[0].sequence]) == 20
 
 
-def test_an_unexpected_fetch_gives_up_what_was_predicted():
+def test_an_unexpected_fetch_ends_the_prediction():
     stream = Stream()
     for n in range(20):
         chain(stream, n)
@@ -251,7 +251,7 @@ def test_a_short_loop_that_is_left_now_and_then_stays_in_long_sequences(count: i
     assert len(hits) < 60 * (count / 128 + 1)
 
 
-def test_what_is_the_beginning_of_something_longer_can_come_by_itself():
+def test_a_sequence_that_is_the_beginning_of_a_longer_one_can_occur_alone():
     stream = Stream()
     for n in range(120):
         x = chain(stream, n)
@@ -291,7 +291,7 @@ OPS = st.tuples(st.sampled_from(["add", "mul", "relu", "sum"]), st.lists(st.inte
     st.lists(st.lists(OPS, min_size=1, max_size=12), min_size=1, max_size=3),
     st.integers(0, 2**32),
 )
-def test_generated_loops_pass_unchanged_and_what_is_marked_is_what_it_says(bodies: list, seed: int):
+def test_generated_loops_pass_unchanged_and_their_markers_are_right(bodies: list, seed: int):
     random, stream = Random(seed), Stream()
     recent = [0, 1, 2, 3, 4, 5]
     for _ in range(60):

@@ -51,7 +51,7 @@ def sequence_of(ops: list[Op]) -> HotSequence:
 
 
 @pytest.mark.parametrize("sample", some_of_each_op(SAMPLES, 6), ids=lambda sample: sample.op)
-def test_a_graph_of_an_op_computes_what_the_op_does(monkeypatch: pytest.MonkeyPatch, sample: Sample):
+def test_a_graph_of_an_op_computes_the_ops_result(monkeypatch: pytest.MonkeyPatch, sample: Sample):
     monkeypatch.setenv("GT_AUTO_COMPILE", "0")
     server, recorder = LocalServer(), Recorder()
     client = Client(LocalConnection(server), [recorder])
@@ -193,7 +193,7 @@ def test_a_loop_that_changes_its_shape_continues_eagerly(hot: LocalServer, monke
     np.testing.assert_allclose(ours, eagerly(monkeypatch, program), rtol=1e-4, atol=1e-5)
 
 
-def test_a_compiled_loop_reads_tensors_that_lie_otherwise_in_memory(hot: LocalServer):
+def test_a_compiled_loop_reads_tensors_with_other_strides(hot: LocalServer):
     rng = np.random.default_rng(1)
     array = rng.standard_normal((3, 4)).astype(np.float32)
 
@@ -229,7 +229,7 @@ def test_a_transformer_runs_compiled_and_gives_the_same(hot: LocalServer, monkey
     np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
 
 
-def test_the_second_run_of_a_program_finds_what_the_first_compiled(hot: LocalServer, cache: Path):
+def test_the_second_run_of_a_program_loads_the_code_of_the_first(hot: LocalServer, cache: Path):
     mlp(12)
     compiled(hot)
     code = (
@@ -281,7 +281,7 @@ def test_hot_paths_can_be_switched_off(monkeypatch: pytest.MonkeyPatch):
     assert "compiled" not in server.worker.get_stats()
 
 
-def test_time_is_not_spent_on_compiling_what_ran_only_briefly():
+def test_sequences_that_ran_only_briefly_are_not_compiled():
     code = (
         "from gt.client import session\nfrom tests.gt.test_hotpaths import mlp\nmlp(20)\n"
         "print(next(iter(session.current().get_stats().values()))['compiling'])"

@@ -93,7 +93,7 @@ def test_an_in_place_result_keeps_the_dtype(client: Client):
     assert half.dtype == gt.float16
 
 
-def test_in_place_errors_name_what_does_not_fit():
+def test_in_place_errors_name_the_shapes_or_dtypes_that_do_not_fit():
     for kind, change in (("Float", lambda x: x.add_(1.5)), ("Float", lambda x: x.div_(2))):
         with pytest.raises(
             DTypeError, match=f"result type {kind} can't be cast to the desired output type Long"

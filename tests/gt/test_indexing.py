@@ -63,14 +63,14 @@ def _as(make: Any, key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @given(shape=array_shapes(max_dims=4, max_side=4), data=st.data())
-def test_any_basic_key_reads_what_numpy_reads(shape: tuple[int, ...], data: st.DataObject):
+def test_basic_keys_read_the_elements_that_numpy_reads(shape: tuple[int, ...], data: st.DataObject):
     key = data.draw(basic_indices(shape, allow_newaxis=True, allow_ellipsis=True).filter(_forward))
     array = _numbers(shape)
     np.testing.assert_array_equal(gt.from_numpy(array)[key].numpy(), array[key])
 
 
 @given(shape=array_shapes(max_dims=3, max_side=4), data=st.data())
-def test_any_integer_arrays_read_what_numpy_reads(shape: tuple[int, ...], data: st.DataObject):
+def test_integer_arrays_read_the_elements_that_numpy_reads(shape: tuple[int, ...], data: st.DataObject):
     key = data.draw(integer_array_indices(shape))
     array = _numbers(shape)
     np.testing.assert_array_equal(gt.from_numpy(array)[key].numpy(), array[key])
@@ -79,7 +79,7 @@ def test_any_integer_arrays_read_what_numpy_reads(shape: tuple[int, ...], data: 
 
 
 @given(_shape_and_key(), st.booleans())
-def test_any_mixed_key_reads_what_pytorch_reads(case: tuple[tuple[int, ...], Any], by_tensors: bool):
+def test_mixed_keys_read_the_elements_that_pytorch_reads(case: tuple[tuple[int, ...], Any], by_tensors: bool):
     shape, key = case
     array = _numbers(shape)
     expected = torch.from_numpy(array)[_as(torch.from_numpy, key)]
@@ -88,7 +88,7 @@ def test_any_mixed_key_reads_what_pytorch_reads(case: tuple[tuple[int, ...], Any
 
 
 @given(_shape_and_key(), st.booleans())
-def test_any_mixed_key_assigns_what_pytorch_assigns_with_its_gradients(case: Any, number: bool):
+def test_mixed_keys_assign_as_in_pytorch_with_its_gradients(case: Any, number: bool):
     shape, key = case
     array, theirs_key = _numbers(shape), _as(torch.from_numpy, case[1])
     place = torch.from_numpy(array)[theirs_key].shape

@@ -1,4 +1,4 @@
-"""Reads that are broken off, by Ctrl-C or a timeout: what comes too late is dropped, with its memory."""
+"""Reads that Ctrl-C or a timeout interrupts: late replies are dropped, with their shared memory."""
 
 import contextlib
 import os
@@ -125,7 +125,7 @@ def test_statistics_that_come_too_late_are_dropped(running: Cluster, client: Cli
     eventually(lambda: nothing_is_left(client))
 
 
-def test_a_question_that_was_not_sent_is_not_asked_later(monkeypatch: pytest.MonkeyPatch):
+def test_a_request_that_was_interrupted_before_it_was_sent_is_not_sent_later(monkeypatch: pytest.MonkeyPatch):
     server = LocalServer("numpy")
     client = Client(LocalConnection(server))
     try:

@@ -36,7 +36,7 @@ def test_listeners_are_called_with_every_instruction_until_they_are_removed(clie
     assert not client.listeners
 
 
-def test_what_a_listener_emits_precedes_the_instruction_it_was_called_with(client: Client):
+def test_instructions_of_a_listener_precede_the_one_that_it_was_called_with(client: Client):
     order: list[Any] = []
 
     def insert(instruction: Any) -> None:
@@ -63,7 +63,7 @@ def test_an_instruction_that_a_listener_refuses_is_not_issued(client: Client):
     assert (-x).tolist() == [0, 0]
 
 
-def test_a_closed_client_refuses_instructions_whatever_listens(client: Client):
+def test_a_closed_client_refuses_instructions_also_with_listeners(client: Client):
     calls: list[Any] = []
     x = gt.zeros(2)
     client.add_listener(calls.append)

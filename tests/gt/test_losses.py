@@ -160,7 +160,7 @@ def test_everything_ignored_is_nan_as_in_pytorch(client: Client):
         (lambda: nn.Linear(3, 2).to("int64"), DTypeError, "only accepts floating point dtypes"),
     ],
 )
-def test_mistakes_are_said_at_once_in_pytorchs_words(
+def test_mistakes_are_raised_at_once_in_pytorchs_words(
     call: Callable[[], Any], error: type[Exception], message: str
 ):
     with pytest.raises(error, match=re.escape(message)):

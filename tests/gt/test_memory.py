@@ -31,7 +31,7 @@ def data_limit(worker: Process) -> int:
     return -1 if line == "unlimited" else int(line)
 
 
-def test_workers_share_what_their_machine_has_and_too_much_is_refused(monkeypatch: pytest.MonkeyPatch):
+def test_workers_share_their_machines_memory_and_larger_results_are_refused(monkeypatch: pytest.MonkeyPatch):
     with cluster(workers=2, engine="pytorch") as started:
         client = Client(RemoteConnection(started.address, timeout=TIMEOUT))
         monkeypatch.setattr(session_module, "_current", client)

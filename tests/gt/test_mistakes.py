@@ -81,7 +81,7 @@ MISTAKES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), MISTAKES)
-def test_a_mistake_raises_what_pytorch_raises(call: Any, message: str):
+def test_a_mistake_raises_pytorchs_error(call: Any, message: str):
     with pytest.raises(FAMILIES) as theirs:
         call(torch)
     family = next(kind for kind in FAMILIES if isinstance(theirs.value, kind))

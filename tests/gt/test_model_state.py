@@ -1,4 +1,4 @@
-"""A model's state: what it is, what fits, and files of it."""
+"""A model's state: its names and values, errors for states that do not fit, and files."""
 
 import copy
 import io
@@ -99,7 +99,7 @@ def test_a_value_that_cannot_be_saved_is_refused(tmp_path: Path):
         gt.save({"hook": lambda: None}, tmp_path / "x.safetensors")
 
 
-def test_anything_nested_can_be_saved_and_what_is_no_such_file_is_refused(tmp_path: Path):
+def test_nested_values_can_be_saved_and_other_files_are_refused(tmp_path: Path):
     for number, what in enumerate((gt.ones(2), [gt.ones(2), 3, "word"], {"a": {"b": gt.zeros(1)}})):
         gt.save(what, tmp_path / f"{number}.safetensors")
     assert gt.load(tmp_path / "0.safetensors").tolist() == [1, 1]

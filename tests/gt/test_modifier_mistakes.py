@@ -1,4 +1,5 @@
-"""A modifier that raises, or yields what it may not, fails one tensor, with the cause."""
+"""A modifier that raises, or yields an instruction that it may not issue, fails one tensor, with the
+cause."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +35,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("layer", ["client", "dispatcher", "worker"])
-def test_a_modifier_that_raises_fails_that_tensor_with_its_cause_and_nothing_else(layer: str):
+def test_a_modifier_that_raises_fails_only_that_tensor_with_the_cause(layer: str):
     gt.init(modifiers={layer: [Broken()]})
     x = gt.ones(2)
     product, total = x * x, x + x
@@ -82,7 +83,7 @@ def test_a_modifier_that_yields_something_else_fails_that_tensor(layer: str, wha
 
 
 @pytest.mark.parametrize("layer", ["client", "dispatcher"])
-def test_a_modifier_before_the_dispatcher_may_not_issue_what_only_that_may(layer: str):
+def test_a_modifier_before_the_dispatcher_may_not_issue_the_dispatchers_instructions(layer: str):
     gt.init(modifiers={layer: [Yields(lambda cmd: ShardOp(cmd.inputs[0], 1, 0, 0, 1, cmd.result))]})
     x = gt.ones(2)
     with pytest.raises(WorkerError, match="a client may not issue ShardOp, only a dispatcher may"):

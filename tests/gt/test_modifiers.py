@@ -61,7 +61,7 @@ def test_modifiers_of_a_layer_run_one_after_the_other(layer: str):
     assert (first.get_stats(), second.get_stats()) == ({"count": 1}, {"count": 1})
 
 
-def test_modifiers_of_all_layers_see_what_the_layer_before_made():
+def test_modifiers_of_all_layers_see_the_output_of_the_layer_before():
     gt.init(
         modifiers={
             "client": [Rename("add", "sub")],

@@ -1,4 +1,4 @@
-"""Many clients at once: each sees its own tensors, gets its share, and leaves nothing behind."""
+"""Many clients at once: each sees its own tensors, gets its share, and leaves no tensors behind."""
 
 import signal
 import threading

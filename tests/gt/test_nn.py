@@ -71,7 +71,7 @@ LAYERS: list[tuple[str, Callable[[Any], Any], np.ndarray]] = [
 
 
 @pytest.mark.parametrize("momentum", [0.1, None])
-def test_batch_norm_remembers_what_it_saw_as_pytorch_does(client: Client, momentum: float | None):
+def test_batch_norm_has_pytorchs_running_statistics(client: Client, momentum: float | None):
     ours, theirs = nn.BatchNorm2d(3, momentum=momentum), torch.nn.BatchNorm2d(3, momentum=momentum)
     x = array(2, 3, 4, 5)
     for seed in range(4):
@@ -185,7 +185,7 @@ def test_dropout_drops_a_share_and_keeps_the_mean(client: Client):
     np.testing.assert_array_equal(x.grad.numpy(), values)  # what was dropped gets no gradient
 
 
-def test_dropout_is_repeatable_and_never_the_same_twice(client: Client):
+def test_dropout_is_reproducible_by_seed_and_differs_between_calls(client: Client):
     x = gt.ones(50)
     gt.manual_seed(3)
     first, second = F.dropout(x).tolist(), F.dropout(x).tolist()
@@ -237,7 +237,7 @@ class AsInTheSpecification(nn.Module):
         return self.fc2(self.fc1(x).relu())
 
 
-def test_a_users_own_list_of_parameters_adds_what_was_not_found():
+def test_a_users_own_list_of_parameters_adds_those_that_were_not_found():
     model = AsInTheSpecification()
     assert [name for name, _ in model.named_parameters()] == [
         *("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "_parameters.4")

@@ -243,7 +243,7 @@ def test_a_mistake_is_reported_at_once_in_pytorchs_words(call, error: type[Excep
         call()
 
 
-def test_errors_are_also_what_pytorch_code_catches():
+def test_errors_are_subclasses_of_those_that_pytorch_raises():
     with pytest.raises(RuntimeError):
         _ = gt.ones(3) + gt.ones(4)
     with pytest.raises(IndexError):

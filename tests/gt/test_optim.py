@@ -1,4 +1,4 @@
-"""Optimizers and schedules give PyTorch's numbers, step by step, and leave nothing behind."""
+"""Optimizers and schedules give PyTorch's numbers, step by step, and do not leak."""
 
 import gc
 import math
@@ -248,7 +248,7 @@ def test_a_state_of_other_parameters_is_refused():
         (lambda w: gt.optim.SGD(["w"]), "can only optimize Tensors"),
     ],
 )
-def test_mistakes_are_said_in_pytorchs_words(make: Callable[[Any], Any], message: str):
+def test_mistakes_are_raised_in_pytorchs_words(make: Callable[[Any], Any], message: str):
     with pytest.raises((ValueError, TypeError), match=message):
         make(gt.nn.Parameter(gt.ones(2)))
 
@@ -340,7 +340,7 @@ def test_clipping_does_not_wait(client: Client, monkeypatch: pytest.MonkeyPatch)
     assert norm.item() == pytest.approx(math.sqrt(75))
 
 
-def test_clipping_can_refuse_what_is_not_finite():
+def test_clipping_can_refuse_a_norm_that_is_not_finite():
     w = gt.nn.Parameter(gt.ones(1))
     w.grad = gt.tensor([math.inf])
     with pytest.raises(RuntimeError, match="is non-finite, so it cannot be clipped"):

@@ -119,7 +119,7 @@ def test_a_worker_that_left_takes_its_memory_with_it(pair: Pair):
     first.update_members(2, alone)
     assert pair.segments() == 0
     second.update_members(2, {"b": pair.members["b"]})
-    with pytest.raises(WorkerError, match="a is gone, and its tensors with it"):
+    with pytest.raises(WorkerError, match="a is gone, and its tensors are lost"):
         second.receive(1, anything(4), 1)
 
 

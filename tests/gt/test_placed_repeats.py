@@ -1,4 +1,4 @@
-"""A repeat over several workers is placed as before, and does what placing its ops one by one does."""
+"""Replaying the placement of a repeat over several workers has the results of placing its ops one by one."""
 
 import random
 from collections import Counter
@@ -85,7 +85,7 @@ def test_a_training_step_is_placed_as_op_by_op(workers: int):
     assert spread.again >= repeats - 4 > 4
 
 
-def test_the_policy_is_asked_again_for_what_is_made_out_of_nothing():
+def test_the_policy_is_called_again_for_new_tensors_without_inputs():
     def program() -> None:
         for n in range(12):
             x = gt.rand(20, 3) * gt.full((20, 1), float(n)) + gt.rand(2, 3).sum() - gt.rand(4).mean()
@@ -132,7 +132,7 @@ def test_what_a_step_costs_does_not_grow_with_its_ops(rate: Callable[[int], floa
         assert larger <= size + 16 < 200
 
 
-def test_numbers_that_are_skipped_need_not_be_said_one_by_one():
+def test_skipped_ids_are_not_sent_one_by_one():
     """Ops that only one worker carries out leave gaps in the numbers of the others."""
     spread, repeat_builder = Spread(2), RepeatBuilder(hold_complete=True)
     large, small = ({"shape": s, "value": 1.0, "dtype": "float32"} for s in ([64, 4], [2]))
@@ -151,7 +151,7 @@ def test_numbers_that_are_skipped_need_not_be_said_one_by_one():
     assert sizes[-1] < 100
 
 
-def test_pieces_of_a_stream_count_what_their_repeats_stand_for():
+def test_pieces_of_a_stream_count_the_instructions_of_their_repeats():
     steps, spread = Steps(100), Spread(2)
     spread.receive(steps.begin())
     for _ in range(12):

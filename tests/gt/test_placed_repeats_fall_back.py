@@ -135,7 +135,7 @@ def test_lost_tensors_are_lost_in_repeats_too():
     assert spread.sharding.lost[steps.x] == "a modifier failed"
 
 
-def test_a_client_that_repeats_what_it_has_not_is_refused():
+def test_a_repeat_of_tensors_that_a_client_does_not_have_is_refused():
     steps, spread = Steps(24), Spread(2)
     spread.receive(steps.begin())
     for _ in range(10):
@@ -146,7 +146,7 @@ def test_a_client_that_repeats_what_it_has_not_is_refused():
         spread.receive([bad])
 
 
-def test_what_is_never_placed_alike_again_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch):
+def test_placements_that_do_not_recur_are_dropped(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(placed_repeats, "MAX_RECORDED_OPS", 200)
     monkeypatch.setattr(placed_repeats, "MAX_KEYS_SEEN", 2)
     steps = Steps(24)

@@ -96,7 +96,7 @@ def in_batches(stream: list[Any], seed: int) -> list[list[Any]]:
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 1 << 20), hold_complete=st.booleans())
-def test_a_stream_with_repeats_does_what_the_stream_does(seed: int, hold_complete: bool):
+def test_a_stream_with_repeats_has_the_results_of_its_ops(seed: int, hold_complete: bool):
     stream = Loop(seed, 30).stream
     repeat_builder = RepeatBuilder(hold_complete)
     random = np.random.default_rng(seed)
@@ -135,7 +135,7 @@ def test_a_step_of_many_ops_is_a_message_of_a_few_hundred_bytes():
     assert sum(sizes[-40:]) < len(encoded(stream)) / 20
 
 
-def test_signals_and_lines_of_code_are_part_of_what_is_repeated():
+def test_signals_and_sites_are_part_of_a_repeat():
     stream: list[Any] = []
     x = 0
     stream.append(Op(0, "zeros", (), {"shape": [4]}, 0))
@@ -159,7 +159,7 @@ def test_signals_and_lines_of_code_are_part_of_what_is_repeated():
     assert [one.tensor for one in plain if isinstance(one, Signal)] == list(range(1, x + 1))
 
 
-def test_a_zero_that_changes_its_sign_and_a_number_that_changes_its_kind_are_said():
+def test_changes_of_a_zeros_sign_and_of_a_numbers_type_are_sent():
     def stream(*numbers: float) -> list[Any]:
         out: list[Any] = [Op(0, "zeros", (), {"shape": [4]}, 0)]
         x = 0
@@ -178,7 +178,7 @@ def test_a_zero_that_changes_its_sign_and_a_number_that_changes_its_kind_are_sai
     assert same
 
 
-def test_pieces_are_cut_by_what_they_stand_for():
+def test_pieces_are_cut_by_the_number_of_expanded_instructions():
     stream = Loop(5, 30).stream
     repeat_builder = RepeatBuilder()
     out = repeat_builder.build(stream)

@@ -41,7 +41,7 @@ def test_each_request_has_one_reply_to_its_client_over_any_number_of_workers(tmp
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_the_size_of_a_reply_is_that_of_the_data_it_brings(tmp_path: Path, start: str):
+def test_the_size_of_a_reply_is_that_of_its_data(tmp_path: Path, start: str):
     log = tmp_path / "gt.log"
     run_python("-c", PROGRAM.format(start=start), environment={"GT_INSTRUCTION_LOG": str(log)})
     read = [size for command, size, _ in lines(log, "SEND") if command == "GetData"]

@@ -161,7 +161,7 @@ def test_error_messages(server: LocalServer, code: str, message: str):
         eval(code, {"gt": gt})
 
 
-def test_a_tensor_that_is_not_there(server: LocalServer):
+def test_a_tensor_that_does_not_exist(server: LocalServer):
     """'Tensor not found: Wrong worker, freed tensor, or bad tensor ID'"""
     from gt.stream.instructions import GetData
 

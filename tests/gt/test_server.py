@@ -37,7 +37,7 @@ def test_both_print_a_ready_line_and_stop_cleanly_on_ctrl_c(empty: Cluster):
     assert "Traceback" not in server.output
 
 
-def test_a_taken_port_is_refused_politely(empty: Cluster):
+def test_a_port_that_is_in_use_is_one_clear_error(empty: Cluster):
     with socket.create_server(("127.0.0.1", empty.port)):
         server = empty.run("-m", "gt.server", "-p", str(empty.port))
         assert server.ends() == 1
@@ -45,7 +45,7 @@ def test_a_taken_port_is_refused_politely(empty: Cluster):
     assert server.output == expected
 
 
-def test_a_worker_without_a_server_gives_up_politely(empty: Cluster):
+def test_a_worker_without_a_server_ends_with_one_clear_error(empty: Cluster):
     worker = empty.start_worker("--timeout", "0.5", ready=False)
     assert worker.ends() == 1
     assert worker.output == f"[gt] no server answers at 127.0.0.1:{empty.port} within 0.5 s\n"
@@ -53,7 +53,7 @@ def test_a_worker_without_a_server_gives_up_politely(empty: Cluster):
 
 @pytest.mark.parametrize("arguments", [("-p", "0"), ("-p", "70000"), ("-p", "many")])
 @pytest.mark.parametrize("module", ["gt.server", "gt.worker"])
-def test_a_port_that_is_none_is_refused(empty: Cluster, module: str, arguments: tuple[str, ...]):
+def test_an_invalid_port_is_refused(empty: Cluster, module: str, arguments: tuple[str, ...]):
     process = empty.run("-m", module, *arguments)
     assert process.ends() == 2
     assert "usage:" in process.output
@@ -125,7 +125,7 @@ def test_connecting_to_a_port_without_a_server_is_one_clear_error(empty: Cluster
 
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:", ":", "localhost:http", "localhost:0", ""])
-def test_an_address_that_is_none_is_refused_at_once(address: str):
+def test_an_invalid_address_is_refused_at_once(address: str):
     with pytest.raises(ValueError, match="an address must be host:port, such as localhost:12345, but got"):
         gt.connect(address)
 
@@ -135,7 +135,7 @@ def test_a_worker_that_dies_is_an_error_at_the_next_fetch_and_the_next_worker_ta
     old = client.create(np.ones(2))
     assert client.fetch(old).tolist() == [1, 1]
     running.processes[1].kill()
-    with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors with it"):
+    with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors are lost"):
         eventually(lambda: client.fetch(old) is None)
     dependent = client.next_id()
     client.emit(Op(dependent, "add", (old, old), None, 0))

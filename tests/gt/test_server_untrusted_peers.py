@@ -1,4 +1,4 @@
-"""What does not belong on a server's port is refused, and does not affect other clients."""
+"""Invalid peers and messages on a server's port are refused, and do not affect other clients."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""A program's session: whatever ends or replaces it ends the processes that it started."""
+"""A program's session: when it ends or is replaced, the processes that it started end."""
 
 import os
 from collections.abc import Callable, Iterator

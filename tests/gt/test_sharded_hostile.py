@@ -1,4 +1,4 @@
-"""Programs that people really write, over workers whose number divides nothing: PyTorch's results."""
+"""Realistic programs over numbers of workers that divide no axis: PyTorch's results."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -159,7 +159,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_gives_what_it_gives_in_pytorch(three: None, name: str):
+def test_a_program_gives_pytorchs_results(three: None, name: str):
     program, arrays = PROGRAMS[name]
     same(program, *arrays, close=2e-4)
 

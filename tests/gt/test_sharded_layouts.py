@@ -1,6 +1,6 @@
 """Every op of the table, with each input in every layout, over one to four workers; none is left out.
 
-`test_sharded_ops.py` draws at random, from all samples; here nothing is left to chance.
+`test_sharded_ops.py` chooses layouts at random; this file enumerates them.
 """
 
 import itertools
@@ -158,7 +158,7 @@ def _compare(sample: Sample, ours: list[Any], theirs: list[Any], expected: Any, 
 
 
 @pytest.mark.parametrize("op", sorted(CREATION))
-def test_what_is_made_out_of_nothing_is_the_same_in_every_layout(servers: EveryLayout, op: str):
+def test_ops_without_inputs_give_the_same_in_every_layout(servers: EveryLayout, op: str):
     def make(workers: int, chosen: list[Layout]) -> np.ndarray:
         with servers.use(workers, 0):
             gt.manual_seed(5)

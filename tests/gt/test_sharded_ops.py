@@ -23,7 +23,7 @@ def servers() -> Iterator[Servers]:
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 @settings(max_examples=3)
 @given(workers=st.integers(1, 4), seed=st.integers(0, 1 << 20))
-def test_an_op_gives_the_same_however_its_inputs_lie(
+def test_an_op_gives_the_same_for_all_placements_of_its_inputs(
     servers: Servers, sample: Sample, workers: int, seed: int
 ):
     smooth = sample.smooth and TABLE[sample.op].differentiable

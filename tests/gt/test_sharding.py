@@ -47,7 +47,7 @@ def commands(server: ThreadServer) -> Counter[str]:
 ALL = "worker_0,worker_1,worker_2,worker_3"
 
 
-def test_a_large_tensor_is_split_without_being_asked(four: ThreadServer):
+def test_a_large_tensor_is_split_by_default(four: ThreadServer):
     x = gt.randn(128, 64)
     assert layout(x) == f"sharded(0)@{ALL}"
     x.sum().item()
@@ -57,7 +57,7 @@ def test_a_large_tensor_is_split_without_being_asked(four: ThreadServer):
     assert x.data.numpy().shape == (128, 64)
 
 
-def test_random_numbers_do_not_depend_on_how_they_lie(four: ThreadServer):
+def test_random_numbers_do_not_depend_on_the_placement(four: ThreadServer):
     gt.manual_seed(3)
     split = [gt.randn(64, 64).numpy(), gt.rand(5000).numpy(), gt.randperm(3000).numpy(), gt.eye(80).numpy()]
     split += [gt.arange(4000).numpy(), gt.linspace(0, 1, 3000).numpy(), gt.randint(0, 9, (64, 64)).numpy()]
@@ -121,7 +121,7 @@ def test_exchanges_can_be_read_on_the_tape(
     assert sum("op=randn" in line for line in sent) == 4
 
 
-def test_a_failure_on_one_worker_is_an_error_for_who_reads_and_nothing_hangs(four: ThreadServer):
+def test_a_failure_on_one_worker_is_raised_by_the_read_and_nothing_hangs(four: ThreadServer):
     table, index = gt.randn(50, 64), np.zeros(4096, np.int64)
     index[4000] = 99  # in the last worker's part
     bad = gt.nn.functional.embedding(gt.from_numpy(index), table)
@@ -132,7 +132,7 @@ def test_a_failure_on_one_worker_is_an_error_for_who_reads_and_nothing_hangs(fou
     assert (gt.ones(4096) * 2).sum().item() == 8192
 
 
-def test_a_late_worker_is_used_for_new_tensors_and_old_ones_go_on():
+def test_a_late_worker_is_used_for_new_tensors_and_existing_ones_stay():
     server = ThreadServer(1, "numpy")
     with using(server):
         old = gt.ones(64, 64)
@@ -148,7 +148,7 @@ def test_a_late_worker_is_used_for_new_tensors_and_old_ones_go_on():
         assert (newest[:64] + new).sum().item() == 3 * 4096
 
 
-def test_a_lost_worker_takes_only_what_it_alone_had(four: ThreadServer, tmp_path: Path):
+def test_a_lost_worker_loses_only_the_tensors_without_another_copy(four: ThreadServer, tmp_path: Path):
     signals = tmp_path / "signals.yaml"
     signals.write_text("all: {replicate: true}\nthird: {replicate: [2]}\n")
     gt.load_config(signals)
@@ -161,7 +161,7 @@ def test_a_lost_worker_takes_only_what_it_alone_had(four: ThreadServer, tmp_path
     assert third.item() == 1
     four.lose_worker(2)
     for lost in (split, third, split + everywhere):
-        with pytest.raises(WorkerError, match="worker_2 is gone, and its tensors with it"):
+        with pytest.raises(WorkerError, match="worker_2 is gone, and its tensors are lost"):
             lost.numpy()
     assert everywhere.sum().item() == 4096
     again = gt.ones(64, 64)
@@ -169,7 +169,7 @@ def test_a_lost_worker_takes_only_what_it_alone_had(four: ThreadServer, tmp_path
     assert (again @ everywhere).sum().item() == 64**3
 
 
-def test_a_worker_that_goes_in_the_middle_of_an_exchange_is_an_error_for_who_waits(four: ThreadServer):
+def test_a_worker_that_leaves_during_an_exchange_is_an_error_for_waiting_workers(four: ThreadServer):
     x = gt.randn(256, 256)
     x.sum().item()
     busy = threading.Event()
@@ -257,7 +257,7 @@ def connected(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> Client:
     return client
 
 
-def test_processes_give_what_one_gives(running: Cluster, monkeypatch: pytest.MonkeyPatch):
+def test_several_processes_give_the_results_of_one(running: Cluster, monkeypatch: pytest.MonkeyPatch):
     client = connected(running, monkeypatch)
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((301, 200), np.float32), rng.standard_normal((200, 77), np.float32)
@@ -330,7 +330,7 @@ def test_a_process_that_joins_late_is_used_and_a_killed_one_is_not(monkeypatch: 
         assert layout(old) == "replicated@worker_0"
         started.processes[1].kill()  # the first worker
         for lost in (old, new):
-            with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors with it"):
+            with pytest.raises(WorkerError, match="worker_0 is gone, and its tensors are lost"):
                 lost.numpy()
         assert gt.ones(100, 100).sum().item() == 10_000
         started.processes[2].kill()
@@ -374,7 +374,7 @@ def test_a_process_that_dies_in_an_exchange_is_an_error_within_seconds(
             os.kill(victim, signal.SIGKILL)
 
 
-def test_a_failed_term_reaches_all_who_add_up(four: ThreadServer, tmp_path: Path):
+def test_a_failed_term_reaches_all_workers_of_the_reduction(four: ThreadServer, tmp_path: Path):
     """Large sums are added up in parts, in two rounds: the cause of a failure goes through both."""
     signals = tmp_path / "signals.yaml"
     signals.write_text("all: {replicate: true}\n")

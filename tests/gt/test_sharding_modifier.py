@@ -1,4 +1,4 @@
-"""The sharding modifier by itself: instructions in, instructions for workers out, nothing else."""
+"""The sharding modifier alone: from instructions to instructions for workers."""
 
 from collections import Counter
 from typing import Any
@@ -54,7 +54,7 @@ def laid_out(tensor: int, layout: Any, *workers: int) -> Signal:
     return Signal(tensor, "test", layout, workers)
 
 
-def test_it_is_disabled_by_default_and_then_changes_nothing():
+def test_sharding_is_disabled_by_default_and_then_changes_nothing():
     stream = ShardingStreamModifier(workers=FOUR)
     commands = [randn(0, 128, 64), MatmulOp(0, 0, result=1), GetData(0, 1), 0]
     assert run(stream, *commands) == commands
@@ -83,7 +83,7 @@ def test_a_large_tensor_is_made_in_parts_along_its_first_axis():
         ((), 2, [()]),
     ],
 )
-def test_the_policy_splits_what_has_2048_elements_or_more(shape, workers, shapes):
+def test_the_policy_splits_tensors_of_2048_elements_or_more(shape, workers, shapes):
     stream = modifier(FOUR[:workers])
     run(stream, randn(0, *shape))
     assert [part for _, _, part in stream.tensor_sharded[0].shards()] == shapes
@@ -178,7 +178,7 @@ def test_another_layout_takes_one_explicit_instruction(before: Any, after: Any, 
     assert {name: n for name, n in stream.get_stats()["commands"].items() if n} == {kind: 1}
 
 
-def test_other_workers_are_a_move():
+def test_a_change_of_workers_is_a_move():
     stream = modifier()
     run(stream, laid_out(0, Sharded(0), 0, 1), upload(0, 8, 8), laid_out(1, Sharded(0), 2, 3))
     made = run(stream, Op(1, "neg", (0,), None, 0))
@@ -186,7 +186,7 @@ def test_other_workers_are_a_move():
     assert made[0].workers == ("a", "b", "c", "d")
 
 
-def test_the_cheaper_way_is_taken():
+def test_the_plan_that_moves_fewer_bytes_is_chosen():
     stream = modifier()
     run(stream, laid_out(0, Sharded(0)), upload(0, 512, 64), laid_out(1, Sharded(1)), upload(1, 8, 64))
     run(stream, Op(3, "transpose", (1,), {"dim0": 0, "dim1": 1}, 0))
@@ -251,7 +251,7 @@ def test_freeing_a_tensor_frees_its_copies():
     assert stream.tensor_sharded == {}
 
 
-def test_what_a_lost_worker_had_is_lost_and_what_others_have_is_not():
+def test_tensors_of_a_lost_worker_are_lost_unless_others_have_copies():
     stream = modifier(FOUR[:2])
     run(stream, upload(0, 4096), laid_out(1, Replicated()), upload(1, 4096))
     freed = list(stream.remove_worker("b", "b is gone"))
@@ -262,7 +262,7 @@ def test_what_a_lost_worker_had_is_lost_and_what_others_have_is_not():
     assert (answer.request, answer.error) == (9, "b is gone")
 
 
-def test_what_an_earlier_modifier_lost_stays_lost():
+def test_a_tensor_that_an_earlier_modifier_lost_stays_lost():
     stream = modifier()
     (answer,) = run(stream, Lost([3], "no luck"), GetData(1, 3))
     assert answer.error == "no luck"
@@ -280,7 +280,7 @@ def test_a_signal_for_a_worker_that_is_not_there_is_an_error():
         run(modifier(), laid_out(0, Sharded(0), 7), upload(0, 8))
 
 
-def test_an_array_in_shared_memory_is_cut_where_it_arrives():
+def test_an_array_in_shared_memory_is_cut_by_the_receiver():
     from gt.stream.instructions import ArrayData
 
     there = CreateTensor(0, ArrayData((4096,), "float32", shared="gt-1-x"))
@@ -288,7 +288,7 @@ def test_an_array_in_shared_memory_is_cut_where_it_arrives():
     assert [one.part.start for one in placed.each] == [(0,), (2048,)]
 
 
-def test_a_shard_is_cut_where_all_of_it_lies():
+def test_a_shard_is_cut_on_a_worker_that_has_all_of_the_tensor():
     stream = modifier(FOUR[:2])
     run(stream, laid_out(0, Replicated()), upload(0, 8, 8), laid_out(1, Sharded(1)))
     made = run(stream, Op(1, "neg", (0,), None, 0))

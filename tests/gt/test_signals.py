@@ -151,7 +151,7 @@ def test_signals_in_an_embedded_program(signals: Path):
     assert run_python("-c", program, environment={"GT_CONFIG": str(signals)}).stdout == "[2.0, 2.0]\n"
 
 
-def test_a_worker_that_is_not_there_is_named_when_the_tensor_is_read(three: ThreadServer, tmp_path: Path):
+def test_an_unknown_worker_is_named_when_the_tensor_is_read(three: ThreadServer, tmp_path: Path):
     path = tmp_path / "far.yaml"
     path.write_text("far: {replicate: [9]}\n")
     gt.load_config(path)
@@ -203,7 +203,7 @@ def test_a_mistake_in_the_file_is_an_error_with_its_line(tmp_path: Path, text: s
     assert message in str(error.value)
 
 
-def test_a_file_that_is_no_text_is_an_error_with_its_line(tmp_path: Path):
+def test_a_file_that_is_not_utf8_is_an_error_with_its_line(tmp_path: Path):
     path = tmp_path / "signals.yaml"
     path.write_bytes(b"a: {replicate: true}\nb: \xff\n")
     with pytest.raises(ConfigError, match=r"signals.yaml:2: not valid YAML: the file is not in UTF-8"):
@@ -232,13 +232,13 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path):
         gt.load_config(tmp_path / "none.yaml")
 
 
-def test_what_was_read_can_be_looked_at(signals: Path):
+def test_load_config_returns_the_signals(signals: Path):
     scopes = gt.load_config(os.fspath(signals))
     assert scopes["everywhere"].compile
     assert scopes["rows"].workers == (0, 1)
 
 
-# --- looking at it ---
+# --- showing layouts ---
 
 
 def test_show_draws_rows_below_each_other(three: ThreadServer, capsys: pytest.CaptureFixture[str]):

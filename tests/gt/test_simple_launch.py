@@ -1,4 +1,4 @@
-"""`python simple_launch.py`: what Ctrl-C in its terminal does."""
+"""`python simple_launch.py`: the effect of Ctrl-C in its terminal."""
 
 import os
 import signal

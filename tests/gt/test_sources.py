@@ -63,7 +63,7 @@ WORDS = re.compile(
 """Metaphors that the code once had in place of words of the field."""
 
 
-def test_texts_have_the_words_of_the_field():
+def test_docstrings_and_docs_have_the_words_of_the_field():
     pages = [ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("gt-*.md")]
     texts = {path: path.read_text() for path in (*MODULES, *pages) if path.is_file()}
     found = {

@@ -87,12 +87,12 @@ def _rounded(one: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in names_in(gt) if name not in NOT_CALLS])
-def test_a_function_takes_what_pytorchs_takes(name: str):
+def test_a_function_takes_the_arguments_of_pytorchs(name: str):
     check(name, method=False)
 
 
 @pytest.mark.parametrize("name", [name for name in names_in(gt.Tensor) if name not in NOT_CALLS])
-def test_a_method_takes_what_pytorchs_takes(name: str):
+def test_a_method_takes_the_arguments_of_pytorchs(name: str):
     check(name, method=True)
 
 

@@ -48,7 +48,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_tape_of_a_training_run_is_understood(log: Path):
+def test_a_tape_of_a_training_run_is_parsed(log: Path):
     tape = read_tape(log.read_text().splitlines())
     assert tape.unread == 0
     assert (tape.clients, sorted(tape.workers)) == (["c1"], ["worker_0", "worker_1"])
@@ -75,7 +75,7 @@ def test_the_seeds_own_lines_are_read():
 @pytest.mark.parametrize(
     "line", ["", "hello", "1s | 2 | 3", "x | #1 | RECV | CLIENT c | Op | 1B | ", "|" * 9]
 )
-def test_what_is_no_line_of_a_tape_is_counted_and_left_out(line: str):
+def test_lines_in_another_format_are_counted_and_left_out(line: str):
     assert read_line(line) is None
     tape = read_tape([line, *SEED.splitlines()])
     assert (len(tape.entries), tape.unread) == (3, bool(line))
@@ -157,7 +157,7 @@ def test_a_log_cannot_put_a_script_into_the_page():
     assert "<script>alert" not in html
 
 
-def test_the_picture_is_a_png_with_a_lane_for_everybody(log: Path, tmp_path: Path):
+def test_the_picture_is_a_png_with_a_lane_for_each_process(log: Path, tmp_path: Path):
     target = tmp_path / "timeline.png"
     assert timeline.main([str(log), "-o", str(target)]) == 0
     with Image.open(target) as opened:
@@ -197,7 +197,7 @@ def test_perfetto_gets_spans_and_arrows(log: Path, tmp_path: Path):
         (["-p", "1", "-o", "x.html"], 2, "-o and --perfetto are for a log"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(arguments, status, message, tmp_path, monkeypatch, capsys):
+def test_invalid_inputs_are_errors(arguments, status, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("empty.log").write_text("nothing of ours\n")
     try:
@@ -233,7 +233,7 @@ def test_top_shows_a_log(log: Path, capsys: pytest.CaptureFixture[str]):
         (["--log", "x", "--every", "0"], 2, "--every is a number of seconds above 0"),
     ],
 )
-def test_top_errors_name_what_is_missing(arguments, status, message, capsys):
+def test_top_errors_name_the_missing_server_or_file(arguments, status, message, capsys):
     try:
         found = top.main(arguments)
     except SystemExit as exit:

@@ -1,4 +1,4 @@
-"""Training with batches of changing size gives PyTorch's numbers: nothing remembers the size before."""
+"""Training with batches of changing size gives PyTorch's numbers: no cache returns an earlier size."""
 
 from typing import Any
 

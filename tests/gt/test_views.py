@@ -164,7 +164,7 @@ SNIPPETS: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.__name__)
-def test_a_view_does_what_pytorchs_does(client: Client, snippet: Callable[[Any], Any]):
+def test_a_view_behaves_as_in_pytorch(client: Client, snippet: Callable[[Any], Any]):
     assert snippet(gt).tolist() == snippet(torch).tolist()
 
 
@@ -177,7 +177,7 @@ def test_a_view_of_a_leaf_is_not_changed_while_recording():
     assert part.item() == 1
 
 
-def test_a_loop_of_views_holds_no_more_and_more(client: Client):
+def test_a_loop_of_views_does_not_grow(client: Client):
     def held() -> int:
         return sum(stats["tensors"] for stats in client.get_stats().values())
 

@@ -39,7 +39,7 @@ def _cause(session: Session, instruction: Any, error: Exception) -> str:
     number = getattr(instruction, "site", -1)
     where = next((site.text for site in session.sites if site.number == number), "an unknown line")
     what = getattr(instruction, "op", type(instruction).__name__)
-    return f"{what}, asked for at {where}, could not be placed: {type(error).__name__}: {error}"
+    return f"{what}, issued at {where}, could not be placed: {type(error).__name__}: {error}"
 
 
 def _check(session: Session, sharding: ShardingStreamModifier, instruction: Any) -> None:

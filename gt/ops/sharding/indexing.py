@@ -268,7 +268,7 @@ def embedding_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     return columns + [Split((axis, axis), "sum", n) for axis, n in enumerate(index.shape) if n > 1]
 
 
-def beside(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
+def along_dim(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     """Ops along `dim`: splits along every other axis that has the same size in all tensors."""
     dim = attrs["dim"] % max(len(out.shape), 1)
     shapes = [x.shape for x in inputs] + [out.shape]
@@ -282,12 +282,12 @@ def beside(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
 def gather(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     """Splits along every other axis, and along the index."""
     dim = attrs["dim"] % max(len(out.shape), 1)
-    splits = beside(inputs, attrs, out)
+    splits = along_dim(inputs, attrs, out)
     return splits + ([Split((None, dim), dim, out.shape[dim])] if out.shape and out.shape[dim] > 1 else [])
 
 
 def gather_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     """Splits along every other axis; along the index, the parts are added up."""
     dim, g = attrs["dim"] % max(len(out.shape), 1), inputs[0]
-    splits = [with_output_shape(split, out) for split in beside(inputs, attrs, out)]
+    splits = [with_output_shape(split, out) for split in along_dim(inputs, attrs, out)]
     return splits + ([Split((dim, dim), "sum", g.shape[dim])] if g.shape and g.shape[dim] > 1 else [])

@@ -1,4 +1,4 @@
-"""The results of sharding rules: the ways in which an op can be computed on parts of its inputs.
+"""Splits: the ways in which an op can be computed on parts of its inputs, which sharding rules return.
 
 A rule is a pure function of the inputs' specs, the attributes and the result's spec; it returns a list of
 splits. Each states along which axis every input is cut, where the cut is in the result, and what each worker

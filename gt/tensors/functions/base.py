@@ -1,4 +1,4 @@
-"""Makes functions of methods."""
+"""Makes functions from methods."""
 
 import functools
 from collections.abc import Callable
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _as_tensor(value: Number) -> Tensor:
-    """A number as a tensor; as one of an operation's two operands it weighs no more than a number."""
+    """A number as a tensor. As an operand, it affects the result's dtype only as a number does."""
     dtype = dtypes.of_scalar(check_number(value))
     return create(current(), "full", shape=(), value=value, dtype=dtype)
 

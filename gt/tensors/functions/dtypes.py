@@ -14,7 +14,7 @@ _SMALLEST_EXPONENT = {"float16": -14, "bfloat16": -126, "float32": -126, "float6
 
 
 class finfo:
-    """The limits of a floating point dtype: `gt.finfo(x.dtype).min` is what a mask puts in."""
+    """The limits of a floating point dtype, such as `gt.finfo(x.dtype).min`."""
 
     def __init__(self, dtype: Any = "float32") -> None:
         name = check_dtype(dtype)

@@ -1,6 +1,6 @@
 """Functions that make tensors of random numbers, and `dropout` of `gt.nn.functional`.
 
-As those of `creation`, they take PyTorch's `device` and `pin_memory`, and ignore them.
+They take PyTorch's `device` and `pin_memory`, and ignore them, like those of `creation`.
 """
 
 from typing import Any
@@ -123,7 +123,7 @@ def randperm(
 
 @with_numpy_names
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
-    """Positions drawn with these weights, from the last dimension: `num_samples` for each row."""
+    """`num_samples` random indices for each row, with the elements of the row as weights."""
     weights = input.detach().to("float64")
     if weights.ndim not in (1, 2):
         raise ArgumentError(f"prob_dist must be 1 or 2 dim, and this has shape {list(weights.shape)}")
@@ -135,13 +135,13 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
             else "cannot sample n_sample <= 0 samples"
         )
     if replacement:
-        # Where a random height falls among the sums of the weights so far.
+        # Inverse transform sampling: the index at which the cumulative weights exceed a random number.
         sums = weights.cumsum(-1).unsqueeze(-2)
-        heights = rand(*weights.shape[:-1], num_samples, 1, dtype="float64") * sums[..., -1:]
-        return (heights >= sums).sum(-1).clamp(max=weights.shape[-1] - 1)
-    # Of all random waiting times, with the weights as rates, the shortest.
-    waits = -(1 - rand(*weights.shape, dtype="float64")).log() / weights
-    return waits.argsort(-1)[..., :num_samples].clone()
+        drawn = rand(*weights.shape[:-1], num_samples, 1, dtype="float64") * sums[..., -1:]
+        return (drawn >= sums).sum(-1).clamp(max=weights.shape[-1] - 1)
+    # The smallest of exponential random numbers whose rates are the weights.
+    drawn = -(1 - rand(*weights.shape, dtype="float64")).log() / weights
+    return drawn.argsort(-1)[..., :num_samples].clone()
 
 
 @with_numpy_names

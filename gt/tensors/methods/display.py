@@ -1,6 +1,6 @@
 """How tensors are printed: in a terminal, and in a notebook.
 
-Only what is shown is fetched, so that a tensor of any size prints at once.
+Only the elements that are shown are fetched, so that a tensor of any size prints at once.
 """
 
 from typing import TYPE_CHECKING, Any, cast

@@ -18,19 +18,19 @@ class ExchangeMethods(TensorBase):
 
     __slots__ = ()
 
-    def _twin(self, edge: Any) -> "Tensor":
+    def _with_edge(self, edge: Any) -> "Tensor":
         # A value never changes, so it is shared.
-        twin = object.__new__(self._kind_of_copy())
-        twin._value, twin._edge = self._value, edge
-        return cast("Tensor", twin)
+        copied = object.__new__(self._class_of_copy())
+        copied._value, copied._edge = self._value, edge
+        return cast("Tensor", copied)
 
-    def _kind_of_copy(self) -> type:
-        """A copy of a parameter is a parameter."""
+    def _class_of_copy(self) -> type:
+        """The class of a copy: a copy of a parameter is a parameter."""
         return type(self)
 
     def __copy__(self) -> "Tensor":
         edge = self._edge
-        return self._twin(Leaf(edge.requires_grad) if isinstance(edge, Leaf) else edge)
+        return self._with_edge(Leaf(edge.requires_grad) if isinstance(edge, Leaf) else edge)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
         edge = self._edge
@@ -43,8 +43,8 @@ class ExchangeMethods(TensorBase):
         if edge is not None:
             leaf = Leaf(edge.requires_grad)
             leaf.grad = None if edge.grad is None else edge.grad._value.tensor()
-        memo[id(self)] = twin = self._twin(leaf)
-        return twin
+        memo[id(self)] = copied = self._with_edge(leaf)
+        return copied
 
     def __reduce__(self) -> Any:
         """For pickle: the values, which are fetched. Only for the user's files: messages are never
@@ -52,7 +52,7 @@ class ExchangeMethods(TensorBase):
         this = cast("Tensor", self)
         if not this.is_leaf:
             raise GraphError("only a leaf can be pickled: use x.detach()")
-        return _unpickled, (self._kind_of_copy(), this._fetch(), self._value.spec.dtype, this.requires_grad)
+        return _unpickled, (self._class_of_copy(), this._fetch(), self._value.spec.dtype, this.requires_grad)
 
     # --- other libraries: torch.from_dlpack(x), np.from_dlpack(x) ---
 
@@ -67,6 +67,6 @@ class ExchangeMethods(TensorBase):
 
 def _unpickled(kind: type, array: np.ndarray, dtype: str, requires_grad: bool) -> "Tensor":
     plain = upload(current(), array, owned=True).to(dtype)
-    twin = object.__new__(kind)
-    twin._value, twin._edge = plain._value, Leaf(True) if requires_grad else None
-    return twin
+    copied = object.__new__(kind)
+    copied._value, copied._edge = plain._value, Leaf(True) if requires_grad else None
+    return copied

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gt.ops import TABLE, Spec
-from gt.ops.aten import OWN, PREFIX
+from gt.ops.aten import DEVICE_OPS, PREFIX
 from gt.ops.dtypes import HALF
 from gt.ops.engines import ENGINES, LIBRARIES
 from gt.ops.rules import broadcast
@@ -154,7 +154,7 @@ def attributes(op: str) -> frozenset[str]:
     Clients are not trusted. Passed on unchecked, an attribute such as `where` or `out` would let a client
     read uninitialized memory of a worker.
     """
-    if op in OWN or op.startswith(PREFIX):
+    if op in DEVICE_OPS or op.startswith(PREFIX):
         from gt.worker.engine.torch import aten
 
         return aten.attributes(op)

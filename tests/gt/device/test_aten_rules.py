@@ -1,4 +1,4 @@
-"""Every aten op that has a sharding rule, with each input in every layout, gives what it gives on the CPU."""
+"""Every aten op that has a sharding rule gives the CPU's results, with each input in every layout."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

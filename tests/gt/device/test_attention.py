@@ -1,4 +1,4 @@
-"""Scaled dot-product attention is one op where it is one on a CPU, and gives what the CPU gives."""
+"""Scaled dot-product attention is one op if it is one op on a CPU, with the CPU's results."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def test_attention_is_one_op_forward_and_one_backward(case: dict[str, Any], issu
 
 
 @pytest.mark.parametrize("case", ["mask with gradient", "switched off"])
-def test_where_a_cpu_composes_attention_it_is_composed(case: str, issued: list[str]):
+def test_attention_is_composed_if_it_is_on_a_cpu(case: str, issued: list[str]):
     backend = SDPBackend.MATH if case == "switched off" else SDPBackend.FLASH_ATTENTION
     options: dict[str, Any] = {"mask": "with gradient"} if case == "mask with gradient" else {}
     with sdpa_kernel([backend, SDPBackend.MATH]):

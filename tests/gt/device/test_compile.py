@@ -1,4 +1,4 @@
-"""torch.compile of functions on the device: any backend gives what the CPU gives in eager mode."""
+"""torch.compile of functions on the device: every backend gives the results of eager mode on the CPU."""
 
 import subprocess
 import sys
@@ -306,7 +306,7 @@ def test_a_saved_input_that_is_changed_before_the_backward_pass_is_an_error():
         result.sum().backward()
 
 
-def test_so_many_recordings_that_the_rest_runs_op_by_op(monkeypatch):
+def test_beyond_the_limit_of_recordings_graphs_run_op_by_op(monkeypatch):
     monkeypatch.setattr(device_graph, "MAX_RECORDINGS", 2)
     compiled = torch.compile(lambda x: (x * 2).sum(0), backend="tapestry", dynamic=True)
     for n in range(2, 7):
@@ -346,7 +346,7 @@ def test_programs_on_the_cpu_still_go_to_inductor(monkeypatch):
     assert len(given) == 1
 
 
-def test_a_graph_without_tensors_of_the_device_runs_where_it_is():
+def test_a_graph_without_tensors_of_the_device_runs_on_its_own_device():
     compiled = torch.compile(lambda x: x + 1, backend="tapestry")
     with pytest.warns(
         UserWarning, match="a graph without tensors of the device tapestry runs eagerly on cpu"

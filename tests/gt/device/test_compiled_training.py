@@ -187,7 +187,7 @@ def test_autocast_is_part_of_the_graph():
         torch.testing.assert_close(other.grad.cpu(), one.grad, rtol=0.05, atol=0.05)
 
 
-def test_nothing_is_left_of_a_step():
+def test_a_step_leaves_no_tensors_behind():
     model = _mlp().to("tapestry")
     called = torch.compile(model, backend="tapestry")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -1,4 +1,4 @@
-"""`torch.device("tapestry")` does what a CUDA device does."""
+"""`torch.device("tapestry")` behaves as a CUDA device."""
 
 import copy
 import io
@@ -19,7 +19,7 @@ from tests.programs import run_python
 DEVICE = "tapestry"
 
 
-def test_a_tensor_goes_there_and_back() -> None:
+def test_a_tensor_moves_to_the_device_and_back() -> None:
     x = torch.randn(3, 4)
     y = x.to(DEVICE)
     assert y.device == torch.device("tapestry:0")
@@ -147,7 +147,7 @@ def test_tensors_of_two_devices_do_not_mix_but_numbers_do() -> None:
         _ = torch.ones(2, 3, device=DEVICE) @ torch.ones(2, 3, device=DEVICE)
 
 
-def test_what_fails_on_a_worker_names_the_users_line() -> None:
+def test_a_failure_on_a_worker_names_the_users_line() -> None:
     x = torch.tensor([5], device=DEVICE)
     with pytest.raises((WorkerError, IndexError), match=r"test_device\.py"):
         torch.ones(3, device=DEVICE)[x].cpu()
@@ -235,7 +235,7 @@ print(x.grad.tolist())
     assert run_python("-c", program).stdout == "[2.0, 2.0]\n"
 
 
-def test_what_is_not_used_any_more_is_freed() -> None:
+def test_unused_tensors_are_freed() -> None:
     def step() -> None:
         x = torch.ones(10, 10, device=DEVICE, requires_grad=True)
         (x @ x).relu().sum().backward()

@@ -1,4 +1,4 @@
-"""Programs on the device leave nothing behind, and do not disturb each other."""
+"""Programs on the device do not leak, and do not disturb each other."""
 
 import gc
 import subprocess

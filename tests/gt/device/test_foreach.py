@@ -1,4 +1,4 @@
-"""Ops over lists of tensors give what they give on the CPU, and are one instruction for each tensor."""
+"""Ops over lists of tensors give the CPU's results, with one instruction for each tensor."""
 
 from typing import Any
 

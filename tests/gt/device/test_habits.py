@@ -1,4 +1,4 @@
-"""What a program written for a CUDA device does, on torch.device("tapestry")."""
+"""Habits of programs written for CUDA devices, on torch.device("tapestry")."""
 
 import copy
 import io
@@ -82,7 +82,7 @@ def test_an_index_may_be_on_the_cpu() -> None:
 # --- values ---
 
 
-def test_values_are_what_python_takes() -> None:
+def test_tensors_convert_to_python_values() -> None:
     x = torch.arange(3.0, device=DEVICE)
     assert (int(x[2]), float(x[1]), bool(x[0])) == (2, 1.0, False)
     assert f"{x.sum():.2f}" == "3.00"
@@ -99,7 +99,7 @@ def test_values_are_what_python_takes() -> None:
 # --- the device's module ---
 
 
-def test_the_module_has_what_programs_for_cuda_call() -> None:
+def test_the_module_has_the_functions_that_programs_for_cuda_call() -> None:
     module.empty_cache()
     module.reset_peak_memory_stats()
     x = torch.ones(4096, device=DEVICE)
@@ -347,7 +347,7 @@ def test_safetensors_are_read_by_any_device() -> None:
     ],
 )
 def test_a_failure_on_a_worker_names_the_op_and_the_users_line(use: Callable[[], Any], message: str) -> None:
-    with pytest.raises(WorkerError, match=rf"(?s)asked for at .*test_habits\.py:\d+.*{message}"):
+    with pytest.raises(WorkerError, match=rf"(?s)issued at .*test_habits\.py:\d+.*{message}"):
         use().sum().item()
     assert torch.ones(2, device=DEVICE).sum().item() == 2.0, "the next op works"
 

@@ -1,4 +1,4 @@
-"""What a program on the device repeats runs compiled, and gives what the CPU gives."""
+"""Repeated sequences of programs on the device run compiled, with the CPU's results."""
 
 from collections.abc import Callable
 from typing import Any

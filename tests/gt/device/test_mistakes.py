@@ -60,7 +60,7 @@ def test_a_mistake_is_an_error_at_once(
 
 
 @pytest.mark.parametrize("wrong", [[float("nan"), 1.0], [-1.0, 2.0], [0.0, 0.0]])
-def test_probabilities_that_are_none_are_an_error(wrong: list[float]) -> None:
+def test_invalid_probabilities_are_an_error(wrong: list[float]) -> None:
     drawn = torch.multinomial(torch.tensor(wrong, device=DEVICE), 1)
     with pytest.raises(WorkerError, match=r"(?s)test_mistakes\.py:\d+.*probability|invalid multinomial"):
         drawn.tolist()
@@ -112,7 +112,7 @@ ALLOWED = {
 
 
 @pytest.mark.thorough
-def test_what_pytorch_lists_as_errors_is_an_error_on_the_device() -> None:
+def test_the_errors_that_pytorch_lists_are_raised_on_the_device() -> None:
     pytest.importorskip("expecttest", reason="PyTorch's test utilities need it")
     done = run_python("-c", REFUSALS)
     assert int(done.stderr.split()[-1]) > 600

@@ -1,4 +1,5 @@
-"""Modules and tensors that move to the device stay what they are, as on a CUDA device."""
+"""Modules and tensors that move to the device keep their identity, hooks and gradients, as on a CUDA
+device."""
 
 import copy
 import weakref
@@ -84,7 +85,7 @@ def test_lazy_modules_move_before_they_are_called() -> None:
     assert nn.LazyLinear(3).to(DEVICE).cpu()(torch.ones(2, 4)).device.type == "cpu"
 
 
-def test_a_copy_to_the_cpu_may_be_asked_not_to_block() -> None:
+def test_a_copy_to_the_cpu_may_be_non_blocking() -> None:
     x = torch.arange(6.0, device=DEVICE).reshape(2, 3)
     assert x.to("cpu", non_blocking=True).tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     assert x.t().to("cpu", torch.float64, non_blocking=True).stride() == (1, 3)

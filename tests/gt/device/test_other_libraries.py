@@ -1,4 +1,4 @@
-"""Ops that other libraries define, and parts of PyTorch that ask what a device can do."""
+"""Ops that other libraries define, and parts of PyTorch that query a device's features."""
 
 import uuid
 import warnings

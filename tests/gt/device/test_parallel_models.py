@@ -1,4 +1,4 @@
-"""Models trained over several workers, distributed in every way, learn what they learn on the CPU."""
+"""Models trained over several workers, distributed in every way, have the CPU's losses."""
 
 import json
 from pathlib import Path
@@ -211,7 +211,7 @@ def test_a_batch_is_distributed_along_a_dimension():
             ValueError,
             "axis 1, and a parameter",
         ),
-        (lambda m: gt.torch.shard(m, dim=1), TypeError, "a dimension is for a batch"),
+        (lambda m: gt.torch.shard(m, dim=1), TypeError, "dim is for tensors"),
         (
             lambda m: gt.torch.shard(m.cpu()),
             ValueError,
@@ -223,9 +223,7 @@ def test_a_batch_is_distributed_along_a_dimension():
         (lambda m: gt.torch.shard(nn.ReLU(), "tensor"), ValueError, "the model has no linear layers"),
     ],
 )
-def test_mistakes_are_errors_that_say_what_to_do(
-    call: Any, error: type[Exception], message: str, tmp_path: Path
-):
+def test_mistakes_are_errors_with_a_solution(call: Any, error: type[Exception], message: str, tmp_path: Path):
     (tmp_path / "none.yaml").write_text("")
     gt.load_config(tmp_path / "none.yaml")
     with pytest.raises(error, match=message):

@@ -1,4 +1,4 @@
-"""Programs of the device over several workers give what they give on the CPU, however tensors are placed."""
+"""Programs of the device over several workers give the CPU's results, for all placements of their tensors."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -107,7 +107,7 @@ def _claim(client: Client, results: Any, op: str = "aten::gelu") -> int:
 
 
 @pytest.mark.parametrize("results", ["float32[64x63]", "int64[64x64]", "float32[4096]", "float32[64x64x2]"])
-def test_a_false_claim_about_a_result_is_an_error_where_it_has_to_move(results: str):
+def test_a_wrong_results_attribute_is_an_error_when_the_value_moves(results: str):
     with using(ThreadServer(2, "pytorch", shard_threshold=1 << 30)) as client:
         made, after = _claim(client, results), client.next_id()
         client.emit(Signal(after, "over all", Sharded(0), ()))
@@ -118,7 +118,7 @@ def test_a_false_claim_about_a_result_is_an_error_where_it_has_to_move(results: 
 
 
 @pytest.mark.parametrize("results", ["float32[64x64];", "float32[64x64];float32[64x64];"])
-def test_a_false_claim_that_a_result_is_several_is_an_error_of_its_own(results: str):
+def test_an_attribute_that_wrongly_has_several_results_is_an_error(results: str):
     with using(ThreadServer(2, "pytorch")) as client:
         made, after = _claim(client, results), client.next_id()
         client.emit(Op(after, "item", (made,), {"index": 1}, 0))
@@ -130,7 +130,7 @@ def test_a_false_claim_that_a_result_is_several_is_an_error_of_its_own(results: 
 @pytest.mark.parametrize(
     "results", ["float32", "float32[-1]", "text[3]", "float32[9999999999x9999999]", 3, ""]
 )
-def test_a_claim_that_makes_no_sense_is_refused(results: Any):
+def test_a_malformed_results_attribute_is_refused(results: Any):
     with using(ThreadServer(2, "pytorch")) as client:
         with pytest.raises(WorkerError, match="could not be placed"):
             client.fetch(_claim(client, results))

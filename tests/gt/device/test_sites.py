@@ -244,7 +244,7 @@ def test_a_failure_on_a_worker_names_the_line_and_the_module():
     model = nn.Sequential(nn.ModuleDict({"words": nn.Embedding(4, 2)})["words"], nn.Linear(2, 2)).to(DEVICE)
     wrong = torch.tensor([[1, 7]]).to(DEVICE)
     result = model(wrong)  # out of range
-    where = rf"embedding.*asked for at {__file__}:{line('# out of range')} in 0, failed on .*index"
+    where = rf"embedding.*issued at {__file__}:{line('# out of range')} in 0, failed on .*index"
     with pytest.raises(gt.errors.WorkerError, match=where):
         result.cpu()
 
@@ -298,7 +298,7 @@ def test_the_debug_output_has_the_module_and_the_line(monkeypatch, capsys):
     assert f"module=Linear at={__file__}:{line('# debugged')}" in shown
 
 
-def test_what_torch_traces_is_not_disturbed():
+def test_scopes_do_not_disturb_tracing():
     model, given = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), torch.ones(2, 4)
     traced = torch.fx.symbolic_trace(model)
     assert [node.op for node in traced.graph.nodes] == [

@@ -1,4 +1,4 @@
-"""Storages of the device: what is saved, loaded and copied shares memory afterwards as it did before."""
+"""Storages of the device: tensors that share memory still share it after they are saved, loaded or copied."""
 
 import copy
 import io
@@ -110,7 +110,7 @@ def test_a_storage_is_made_and_written() -> None:
 @pytest.mark.parametrize(
     "use", [lambda one: one.resize_(3), lambda one: one.fill_(1), lambda one: one.byteswap(torch.float32)]
 )
-def test_what_a_storage_cannot_do_is_an_error(use: Any) -> None:
+def test_unsupported_functions_of_storages_are_errors(use: Any) -> None:
     with pytest.raises(RuntimeError, match="storages of the device tapestry have no memory in this process"):
         use(torch.ones(4, device=DEVICE).untyped_storage())
 

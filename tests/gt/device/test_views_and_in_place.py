@@ -1,4 +1,4 @@
-"""Views, in-place ops and what they share, against the CPU: random programs of both."""
+"""Views and in-place ops that share memory, against the CPU: random programs of both."""
 
 import hypothesis.strategies as st
 import pytest

@@ -1,7 +1,7 @@
 """A worker that fails where a real one can: `python -m tests.gt.helpers.broken_worker [gt.worker's options]`.
 
 BROKEN_GET=77: tensors with an axis of that length cannot be given out, as from a device that was lost.
-NO_SHARED_MEMORY=1: it sees nobody's shared memory, as on a host of its own.
+NO_SHARED_MEMORY=1: it has no access to shared memory, as on another host.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A server in the test's process that compiles what it can as soon as it can: the fixture `hot`."""
+"""A server in the test's process that compiles every sequence at once: the fixture `hot`."""
 
 import os
 from collections.abc import Iterator

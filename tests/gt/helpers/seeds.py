@@ -1,4 +1,4 @@
-"""What the tests that quote the specification share."""
+"""Helpers of the tests that quote the specification."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tensors spread over workers at random: for tests that a layout changes nothing but speed."""
+"""Tensors placed on workers at random, for tests that layouts do not change results."""
 
 import contextlib
 import random
@@ -62,7 +62,7 @@ class Servers:
 
     @contextlib.contextmanager
     def use(self, workers: int, seed: int) -> Iterator[ThreadServer]:
-        """`gt.*` uses so many workers, and tensors lie at random."""
+        """`gt.*` uses this number of workers, and tensors are placed at random."""
         if workers not in self.servers:
             server = self.servers[workers] = ThreadServer(workers, self.engine, policy=self.policy)
             self.clients[workers] = Client(ThreadConnection(server))

@@ -1,4 +1,4 @@
-"""A peer that speaks ZeroMQ to a server, and sends whatever a test wants."""
+"""A peer that speaks ZeroMQ to a server, and sends any messages that a test gives it."""
 
 import zmq
 

@@ -150,7 +150,7 @@ class ThreadServer:
         """A worker is gone."""
         link = self.links[number]
         link.stop()
-        text = f"{link.name} is gone, and its tensors with it: {why}"
+        text = f"{link.name} is gone, and its tensors are lost: {why}"
         self.tell(lambda dispatcher: dispatcher.remove_worker(link.name, text))
 
     def tell(self, what: Any) -> Any:

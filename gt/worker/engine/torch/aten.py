@@ -18,27 +18,27 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gt.ops.aten import OWN, PREFIX, RESULTS, SEED, TORCH_DTYPES
+from gt.ops.aten import DEVICE_OPS, PREFIX, RESULTS, SEED, TORCH_DTYPES
 from gt.worker.engine.torch.aten_allowed import is_allowed
 from gt.worker.engine.torch.numbers import in_float32, like
 
 
 def is_aten(op: str) -> bool:
     """Whether an op is an aten op, and not a row of the op table."""
-    return op in OWN or op.startswith(PREFIX)
+    return op in DEVICE_OPS or op.startswith(PREFIX)
 
 
 @functools.cache
 def function(op: str) -> Callable[..., Any]:
     """The function that computes an op from its inputs and attributes. Raises ValueError if it is not
     allowed."""
-    return globals()[op] if op in OWN else _Call(op)
+    return globals()[op] if op in DEVICE_OPS else _Call(op)
 
 
 @functools.cache
 def attributes(op: str) -> frozenset[str]:
     """The attributes that an op may have."""
-    return OWN[op] if op in OWN else function(op).attributes  # type: ignore[attr-defined]
+    return DEVICE_OPS[op] if op in DEVICE_OPS else function(op).attributes  # type: ignore[attr-defined]
 
 
 class _Call:
