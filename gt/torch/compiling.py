@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._subclasses.fake_impls import op_implementations_dict
 from torch.utils._pytree import tree_leaves
 
 from gt.torch import scopes
 from gt.torch.buffers import is_on_device
 from gt.torch.generators import DeviceGenerator
+from gt.torch.results import CHANNELS_LAST, is_channels_last
 
 NAME = "tapestry"
 """The backend's name."""
@@ -27,6 +29,8 @@ _warned = False
 
 def patch_compile() -> None:
     """Make `torch.compile` support the device and its backend."""
+    for op in (torch.ops.aten.convolution.default, torch.ops.aten.convolution_backward.default):
+        op_implementations_dict[op] = _as_on_device(op_implementations_dict[op])
     inductor: Any = torch._TorchCompileInductorWrapper
     compile_graph = inductor.__call__
 
@@ -85,6 +89,29 @@ def _skip_package() -> None:
     kind: Any = TorchScriptObjectVariable
     is_script_object = kind.is_matching_cls
     kind.is_matching_cls = lambda one: one is not DeviceGenerator and is_script_object(one)
+
+
+def _as_on_device(convolve: Any) -> Any:
+    """A convolution of fake tensors whose results have the strides that it gives them on the device."""
+
+    @functools.wraps(convolve)
+    def call(fake_mode: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+        made = convolve(fake_mode, op, *args, **kwargs)
+        names = [argument.name for argument in op._schema.arguments]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        inputs = given["input"], given["weight"]
+        if not all(map(is_on_device, inputs)) or not any(map(is_channels_last, inputs)):
+            return made
+        with fake_mode:
+            if isinstance(made, torch.Tensor):
+                return made.contiguous(memory_format=CHANNELS_LAST[made.dim()])
+            gradients = [
+                None if one is None else one.contiguous(memory_format=CHANNELS_LAST[one.dim()])
+                for one in made[:2]
+            ]
+            return (*gradients, made[2])
+
+    return call
 
 
 def uses_device(module: Any, inputs: Any) -> bool:

@@ -29,6 +29,10 @@ _PRODUCTS = frozenset(
 """Ops for which the meta device accepts inputs of different dtypes, or raises other messages than a CPU."""
 
 
+_CONVOLUTIONS = frozenset({"aten::convolution", "aten::convolution_backward"})
+"""Ops whose results are contiguous on the meta device, and channels last elsewhere if an input is."""
+
+
 def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
     """The layouts of the results of an op with these arguments, by PyTorch's meta device. Raises its
     errors."""
@@ -41,13 +45,15 @@ def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
     if schema.creates:
         meta["device"] = torch.device("meta")
     try:
-        results = _call(schema, meta)
+        results = _call(schema, {**meta})
     except RuntimeError:
         if schema.name in _PRODUCTS:
             _call(
                 schema, {name: _on_cpu(one) for name, one in given.items()}
             )  # raises the error that PyTorch raises on a CPU
         raise
+    if schema.name in _CONVOLUTIONS and any(map(is_channels_last, (meta["input"], meta["weight"]))):
+        return _channels_last(results)
     if schema.name not in _OTHER_ON_META or not isinstance(results, list):
         return results
     found: Any = _call(schema, {name: _on_cpu(one) for name, one in given.items()})
@@ -57,6 +63,25 @@ def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
 def _call(schema: Schema, given: dict[str, Any]) -> Results:
     args = [given.pop(one.name) for one in schema.positional]
     return _layouts(schema.function(*args, **given))
+
+
+CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+"""By the number of a tensor's dimensions."""
+
+
+def is_channels_last(tensor: torch.Tensor) -> bool:
+    """Whether the channels of images are next to each other in memory."""
+    kind = CHANNELS_LAST.get(tensor.dim())
+    return kind is not None and tensor.is_contiguous(memory_format=kind) and not tensor.is_contiguous()
+
+
+def _channels_last(results: Results) -> Results:
+    if isinstance(results, list):
+        return [_channels_last(one) if isinstance(one, Layout) else one for one in results]
+    kind = CHANNELS_LAST.get(len(results.size))
+    if kind is None:
+        return results
+    return _layout(torch.empty(results.size, dtype=results.dtype, device="meta", memory_format=kind))
 
 
 def _on_cpu(one: Any) -> Any:

@@ -34,6 +34,8 @@ POINTWISE = tuple(_NAMES.split())
 _ALONG = rules.along()
 _PER_IMAGE = rules.of_images(2)
 
+_LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "soft_margin_loss")
+
 _RULES: dict[str, AtenRule] = {
     **dict.fromkeys(POINTWISE, rules.pointwise),
     **dict.fromkeys(("_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"), rules.pointwise),
@@ -61,17 +63,24 @@ _RULES: dict[str, AtenRule] = {
             *("max_pool2d_with_indices", "max_pool2d_with_indices_backward", "avg_pool2d"),
             *("avg_pool2d_backward", "_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward"),
             *("adaptive_max_pool2d", "adaptive_max_pool2d_backward", "upsample_nearest2d"),
-            *("upsample_bilinear2d", "reflection_pad2d", "replication_pad2d"),
+            *("upsample_bilinear2d", "upsample_bicubic2d", "reflection_pad2d", "replication_pad2d"),
         ),
         _PER_IMAGE,
+    ),
+    **dict.fromkeys(("upsample_nearest1d", "upsample_linear1d"), rules.of_images(1)),
+    **dict.fromkeys(("pixel_shuffle", "pixel_unshuffle"), rules.of_images(3)),
+    **dict.fromkeys(
+        (
+            *("upsample_nearest1d_backward", "upsample_linear1d_backward"),
+            *("upsample_nearest2d_backward", "upsample_bilinear2d_backward", "upsample_bicubic2d_backward"),
+        ),
+        rules.upsample_backward,
     ),
     # losses
     "nll_loss_forward": rules.nll_loss,
     "nll_loss_backward": rules.nll_loss_backward,
-    **dict.fromkeys(("mse_loss", "smooth_l1_loss", "huber_loss"), rules.loss),
-    **dict.fromkeys(
-        ("mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward"), rules.loss_backward
-    ),
+    **dict.fromkeys(_LOSSES, rules.loss),
+    **{f"{name}_backward": rules.loss_backward for name in _LOSSES},
     # along a dimension
     **dict.fromkeys(
         (
@@ -118,6 +127,8 @@ _RULES: dict[str, AtenRule] = {
     # indexing
     "index_select": rules.index_select,
     "index.Tensor": rules.index,
+    **dict.fromkeys(("index_put", "_index_put_impl", "_unsafe_index_put"), rules.index_put),
+    "index_add": rules.index_add,
     **dict.fromkeys(
         ("gather", "scatter.src", "scatter.value", "scatter_add"),
         rules.untouched(lambda attrs, rank: {attrs["dim"] % max(rank, 1)}),

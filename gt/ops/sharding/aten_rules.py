@@ -10,7 +10,7 @@ from typing import Any
 
 from gt.ops.row import Spec
 from gt.ops.sharding.elementwise import aligned
-from gt.ops.sharding.indexing import by_arrays
+from gt.ops.sharding.indexing import _array_axes, _of_picks, by_arrays, put_by_arrays
 from gt.ops.sharding.products import contraction, convolution_splits
 from gt.ops.sharding.reductions import dims_of
 from gt.ops.sharding.split import Attrs, Shard, Split, Step, linear, local, replaced
@@ -173,6 +173,18 @@ def of_images(spatial: int) -> AtenRule:
     return rule
 
 
+def upsample_backward(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
+    """Splits along the batch and the channels: the size of the input is an attribute."""
+    shape = outs[0].shape
+
+    def sizes(axis: int) -> Any:
+        return local(lambda given, shard: {"input_size": list(replaced(shape, axis, shard.out_size))})
+
+    return [
+        Split((axis,), axis, shape[axis], sizes(axis), nonempty=True) for axis in (0, 1) if shape[axis] > 1
+    ]
+
+
 # --- losses ---
 
 
@@ -312,3 +324,36 @@ def index(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
     if not dims or any(pick.dtype in ("bool", "uint8") for pick in inputs[1:]):
         return []
     return by_arrays(inputs, {"dims": dims}, outs[0])
+
+
+def index_put(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
+    """Splits along every axis that is not indexed; along the indices, values that are added up."""
+    x, *picks, values = inputs
+    dims = [axis for axis, there in enumerate(attrs["indices"]) if there]
+    if not dims or any(pick.dtype in ("bool", "uint8") for pick in picks):
+        return []
+    kept = put_by_arrays((x, values, *picks), {"dims": dims}, outs[0])
+    splits = [
+        Split((cut[0], *cut[2:], cut[1]), one.output, one.length) for one in kept if (cut := one.inputs)
+    ]
+    if attrs.get("accumulate"):
+        rest, place, picked = _array_axes(len(x.shape), dims, picks)
+        rank = len(rest) + picked
+        for axis in range(picked):
+            n = max(pick.shape[axis - picked] for pick in picks if len(pick.shape) >= picked - axis)
+            own = place + axis - (rank - len(values.shape))
+            cut = own if own >= 0 and values.shape[own] == n else None
+            if n > 1:
+                splits.append(Split(("once", *_of_picks(picks, picked, axis, n), cut), "sum", n))
+    return splits
+
+
+def index_add(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
+    """Splits along every axis that is not indexed, and along the indices, whose rows are added up."""
+    x, index, source = inputs
+    rank = len(x.shape)
+    if not rank or len(source.shape) != rank or len(index.shape) != 1:
+        return []
+    dim = attrs["dim"] % rank
+    splits = [Split((axis, None, axis), axis, n) for axis, n in enumerate(x.shape) if axis != dim and n > 1]
+    return [*splits, *([Split(("once", 0, dim), "sum", index.shape[0])] if index.shape[0] > 1 else [])]

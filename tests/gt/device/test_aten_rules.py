@@ -12,6 +12,7 @@ from gt.ops import Spec
 from gt.ops.sharding.aten import POINTWISE, RULES
 from gt.stream.layouts import Layout, Sharded
 from gt.torch.schemas import schema_of
+from tests.gt.device.index_samples import INDEXING, Sample, floats, integers
 from tests.gt.device.test_sharded_device import DEVICE
 from tests.gt.helpers.spread import Servers
 from tests.gt.test_sharded_layouts import InTurn, layouts
@@ -34,32 +35,23 @@ def servers() -> Iterator[Told]:
     servers.close()
 
 
-def _floats(*size: int) -> torch.Tensor:
-    return torch.rand(size, generator=torch.Generator().manual_seed(sum(size))) * 0.8 + 0.1
-
-
-def _integers(high: int, *size: int) -> torch.Tensor:
-    return torch.randint(0, high, size, generator=torch.Generator().manual_seed(sum(size)))
-
-
 _norm = torch.ops.aten.native_layer_norm
 _group = torch.ops.aten.native_group_norm
 _batch = torch.ops.aten._native_batch_norm_legit
 _CONVOLUTION = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
 _GROUPS = ([1, 1], [1, 1], [1, 1], False, [0, 0], 2)
-_images = _floats(4, 4, 5, 5)
-_x, _weight, _bias = _floats(5, 4, 6), _floats(6), _floats(6)
+_images = floats(4, 4, 5, 5)
+_x, _weight, _bias = floats(5, 4, 6), floats(6), floats(6)
 _mean, _inverse = _norm(_x, [6], _weight, _bias, 1e-5)[1:]
 _pooled, _places = torch.ops.aten.max_pool2d_with_indices(_images, [2, 2])
-_channels = _floats(4)
+_channels = floats(4)
 _batch_mean, _batch_inverse = _batch.no_stats(_images, _channels, _channels, True, 0.1, 1e-5)[1:]
 _group_mean, _group_inverse = _group(_images, _channels, _channels, 4, 4, 25, 2, 1e-5)[1:]
-_scores, _targets = _floats(5, 4).log_softmax(1), _integers(4, 5)
+_scores, _targets = floats(5, 4).log_softmax(1), integers(4, 5)
 
-Sample = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
 _aten = torch.ops.aten
 _attention = _aten._scaled_dot_product_flash_attention_for_cpu
-_heads = (_floats(4, 3, 5, 8), _floats(4, 3, 5, 8), _floats(4, 3, 5, 8))
+_heads = (floats(4, 3, 5, 8), floats(4, 3, 5, 8), floats(4, 3, 5, 8))
 
 
 def _with(name: str, *rest: Any) -> Callable[..., Any]:
@@ -84,7 +76,7 @@ def _stepped(name: str, options: dict[str, Any]) -> Callable[..., Any]:
 
 SAMPLES: dict[str, list[Sample]] = {
     **{
-        name: [(_stepped(name, more), (_floats(5, 4), _floats(5, 4).flip(0), *[_floats(5, 4) * 0.1] * count))]
+        name: [(_stepped(name, more), (floats(5, 4), floats(5, 4).flip(0), *[floats(5, 4) * 0.1] * count))]
         for name, count, more in (
             (
                 "_fused_adam_",
@@ -100,55 +92,55 @@ SAMPLES: dict[str, list[Sample]] = {
             ("_fused_adagrad_", 1, {"lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-6}),
         )
     },
-    "clone": [(_aten.clone, (_floats(5, 4),))],
+    "clone": [(_aten.clone, (floats(5, 4),))],
     "_to_copy": [
-        (lambda x: x.to(torch.float64), (_floats(5, 4),)),
-        (lambda x: x.to(torch.complex64), (_floats(5, 4),)),
+        (lambda x: x.to(torch.float64), (floats(5, 4),)),
+        (lambda x: x.to(torch.complex64), (floats(5, 4),)),
     ],
     "addmm": [
-        (_aten.addmm, (b, _floats(5, 6), _floats(6, 4))) for b in (_floats(4), _floats(5, 4), _floats(5, 1))
+        (_aten.addmm, (b, floats(5, 6), floats(6, 4))) for b in (floats(4), floats(5, 4), floats(5, 1))
     ],
-    "baddbmm": [(_aten.baddbmm, (_floats(3, 5, 4), _floats(3, 5, 6), _floats(3, 6, 4)))],
+    "baddbmm": [(_aten.baddbmm, (floats(3, 5, 4), floats(3, 5, 6), floats(3, 6, 4)))],
     "_scaled_dot_product_flash_attention_for_cpu": [
         (lambda q, k, v: _attention(q, k, v, is_causal=True), _heads),
-        (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_heads, _floats(4, 1, 5, 5))),
-        (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_heads, _floats(5, 5))),
-        (lambda q, k, v: _attention(q, k, v), (*_heads[:1], _floats(4, 1, 5, 8), _floats(4, 1, 5, 8))),
+        (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_heads, floats(4, 1, 5, 5))),
+        (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_heads, floats(5, 5))),
+        (lambda q, k, v: _attention(q, k, v), (*_heads[:1], floats(4, 1, 5, 8), floats(4, 1, 5, 8))),
     ],
     "_scaled_dot_product_flash_attention_for_cpu_backward": [
         (
             lambda g, q, k, v, out, lse: _aten._scaled_dot_product_flash_attention_for_cpu_backward(
                 g, q, k, v, out, lse, 0.0, True
             ),
-            (_floats(4, 3, 5, 8), *_heads, *_attention(*_heads, is_causal=True)),
+            (floats(4, 3, 5, 8), *_heads, *_attention(*_heads, is_causal=True)),
         )
     ],
     "convolution": [
         (
             lambda x, w, b: _aten.convolution(x, w, b, *_CONVOLUTION),
-            (_images, _floats(5, 4, 3, 3), _floats(5)),
+            (_images, floats(5, 4, 3, 3), floats(5)),
         ),
-        (lambda x, w: _aten.convolution(x, w, None, *_GROUPS), (_images, _floats(6, 2, 3, 3))),
+        (lambda x, w: _aten.convolution(x, w, None, *_GROUPS), (_images, floats(6, 2, 3, 3))),
         (
             lambda x, w: _aten.convolution(x, w, None, *_CONVOLUTION[:3], True, [0, 0], 1),
-            (_images, _floats(4, 5, 3, 3)),
+            (_images, floats(4, 5, 3, 3)),
         ),
     ],
     "convolution_backward": [
         (
             lambda g, x, w: _aten.convolution_backward(g, x, w, [5], *_CONVOLUTION, [True, True, True]),
-            (_floats(4, 5, 5, 5), _images, _floats(5, 4, 3, 3)),
+            (floats(4, 5, 5, 5), _images, floats(5, 4, 3, 3)),
         ),
         (
             lambda g, x, w: _aten.convolution_backward(g, x, w, None, *_CONVOLUTION, [False, True, False])[1],
-            (_floats(4, 5, 5, 5), _images, _floats(5, 4, 3, 3)),
+            (floats(4, 5, 5, 5), _images, floats(5, 4, 3, 3)),
         ),
     ],
     "native_layer_norm": [(lambda x, w, b: _norm(x, [6], w, b, 1e-5), (_x, _weight, _bias))],
     "native_layer_norm_backward": [
         (
             lambda g, x, m, r, w, b: _aten.native_layer_norm_backward(g, x, [6], m, r, w, b, [True] * 3),
-            (_floats(5, 4, 6), _x, _mean, _inverse, _weight, _bias),
+            (floats(5, 4, 6), _x, _mean, _inverse, _weight, _bias),
         )
     ],
     "native_group_norm": [
@@ -209,44 +201,70 @@ SAMPLES: dict[str, list[Sample]] = {
         )
     ],
     "upsample_nearest2d": [(lambda x: _aten.upsample_nearest2d(x, [7, 7]), (_images,))],
-    "upsample_bilinear2d": [(lambda x: _aten.upsample_bilinear2d(x, [7, 7], False), (_images,))],
+    **{
+        name: [(_with(name, [7] * (1 + ("2d" in name)), *more), (floats(4, 4, 5, *[5] * ("2d" in name)),))]
+        for name, more in (
+            *(("upsample_bilinear2d", (False,)), ("upsample_bicubic2d", (False,))),
+            *(("upsample_linear1d", (False,)), ("upsample_nearest1d", ())),
+        )
+    },
+    **{
+        f"{name}_backward": [
+            (
+                _with(f"{name}_backward", [7] * n, [4, 3, *[5] * n], *more),
+                (floats(4, 3, *[7] * n),),
+            )
+        ]
+        for name, n, more in (
+            *(("upsample_nearest1d", 1, ()), ("upsample_linear1d", 1, (False,))),
+            *(("upsample_nearest2d", 2, ()), ("upsample_bilinear2d", 2, (False,))),
+            *(("upsample_bicubic2d", 2, (False,)),),
+        )
+    },
+    "pixel_shuffle": [(_with("pixel_shuffle", 2), (floats(3, 8, 2, 3),))],
+    "pixel_unshuffle": [(_with("pixel_unshuffle", 2), (floats(3, 2, 4, 6),))],
     "reflection_pad2d": [(lambda x: _aten.reflection_pad2d(x, [1, 1, 2, 0]), (_images,))],
     "replication_pad2d": [(lambda x: _aten.replication_pad2d(x, [1, 1, 2, 0]), (_images,))],
     "nll_loss_forward": [
         (lambda x, t, r=r: _aten.nll_loss_forward(x, t, None, r, 2), (_scores, _targets)) for r in (0, 1, 2)
     ]
-    + [(lambda x, t, w: _aten.nll_loss_forward(x, t, w, 1, -100), (_scores, _targets, _floats(4)))],
+    + [(lambda x, t, w: _aten.nll_loss_forward(x, t, w, 1, -100), (_scores, _targets, floats(4)))],
     "nll_loss_backward": [
         (
             lambda g, x, t, w: _aten.nll_loss_backward(g, x, t, None, 1, 2, w),
-            (_floats(), _scores, _targets, torch.tensor(4.0)),
+            (floats(), _scores, _targets, torch.tensor(4.0)),
         ),
         (
             lambda g, x, t, w: _aten.nll_loss_backward(g, x, t, None, 0, 2, w),
-            (_floats(5), _scores, _targets, torch.tensor(0.0)),
+            (floats(5), _scores, _targets, torch.tensor(0.0)),
         ),
     ],
     **{
-        name: [(_with(name, r), (_floats(5, 4), _floats(5, 4).flip(0))) for r in (0, 1, 2)]
-        for name in ("mse_loss", "smooth_l1_loss", "huber_loss")
+        name: [(_with(name, *with_weight, r), (floats(5, 4), floats(5, 4).flip(0))) for r in (0, 1, 2)]
+        for name in ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "soft_margin_loss")
+        for with_weight in [(None,) if name == "binary_cross_entropy" else ()]
     },
     **{
         f"{name}_backward": [
             (
-                _with(f"{name}_backward", r, *more),
-                (_floats(5, 4) if r == 0 else _floats(), _floats(5, 4), _floats(5, 4).flip(0)),
+                _with(f"{name}_backward", *before, r, *more),
+                (floats(5, 4) if r == 0 else floats(), floats(5, 4), floats(5, 4).flip(0)),
             )
             for r in (0, 1, 2)
         ]
-        for name, more in (("mse_loss", ()), ("smooth_l1_loss", (1.0,)), ("huber_loss", (1.0,)))
+        for name, more in (
+            *(("mse_loss", ()), ("smooth_l1_loss", (1.0,)), ("huber_loss", (1.0,))),
+            *(("binary_cross_entropy", ()), ("soft_margin_loss", ())),
+        )
+        for before in [(None,) if name == "binary_cross_entropy" else ()]
     },
     **{
-        name: [(_with(name, 1, torch.float32), (_floats(5, 4), _floats(5, 4)))]
+        name: [(_with(name, 1, torch.float32), (floats(5, 4), floats(5, 4)))]
         for name in ("_softmax_backward_data", "_log_softmax_backward_data")
     },
-    **{name: [(_with(name, 1, False), (_floats(5, 4),))] for name in ("_softmax", "_log_softmax")},
+    **{name: [(_with(name, 1, False), (floats(5, 4),))] for name in ("_softmax", "_log_softmax")},
     **{
-        name: [(_with(name, 1), (_floats(5, 4, 3),))]
+        name: [(_with(name, 1), (floats(5, 4, 3),))]
         for name in (
             "_safe_softmax",
             "cumsum",
@@ -262,46 +280,36 @@ SAMPLES: dict[str, list[Sample]] = {
         name: [
             (
                 _with(name, 1, k),
-                (_floats(5, 4, 3),),
+                (floats(5, 4, 3),),
             )
             for k in (False, True)
         ]
         for name in ("max.dim", "min.dim", "any.dim", "all.dim", "median.dim")
     },
-    **{name: [(_with(name, 1), (_floats(5, 4, 3),))] for name in ("argmax", "argmin")},
-    **{name: [(_with(name, [1]), (_floats(5, 4, 3),))] for name in ("amax", "amin", "logsumexp")},
-    "sum.dim_IntList": [(lambda x: x.sum([0, 2], dtype=torch.float64), (_floats(5, 4, 3),))],
-    "mean.dim": [(lambda x: x.mean([1], dtype=torch.float64), (_floats(5, 4, 3),))],
-    "kthvalue": [(lambda x: _aten.kthvalue(x, 2, 1), (_floats(5, 4, 3),))],
-    "glu": [(lambda x: _aten.glu(x, 1), (_floats(5, 4, 3),))],
+    **{name: [(_with(name, 1), (floats(5, 4, 3),))] for name in ("argmax", "argmin")},
+    **{name: [(_with(name, [1]), (floats(5, 4, 3),))] for name in ("amax", "amin", "logsumexp")},
+    "sum.dim_IntList": [(lambda x: x.sum([0, 2], dtype=torch.float64), (floats(5, 4, 3),))],
+    "mean.dim": [(lambda x: x.mean([1], dtype=torch.float64), (floats(5, 4, 3),))],
+    "kthvalue": [(lambda x: _aten.kthvalue(x, 2, 1), (floats(5, 4, 3),))],
+    "glu": [(lambda x: _aten.glu(x, 1), (floats(5, 4, 3),))],
     "linalg_vector_norm": [
-        (lambda x, p=p, d=d: _aten.linalg_vector_norm(x, p, d), (_floats(5, 4, 3),))
+        (lambda x, p=p, d=d: _aten.linalg_vector_norm(x, p, d), (floats(5, 4, 3),))
         for p in (2, 1, 3, float("inf"))
         for d in (None, [1])
     ],
-    "prod.dim_int": [(lambda x: x.prod(1), (_floats(5, 4, 3),))],
-    "var.correction": [(lambda x: x.var(1), (_floats(5, 4, 3),))],
-    "std.correction": [(lambda x: x.std([0, 1]), (_floats(5, 4, 3),))],
-    "var_mean.correction": [(lambda x: torch.var_mean(x, 1), (_floats(5, 4, 3),))],
-    "sort": [(lambda x: x.sort(), (_floats(5, 4),)), (lambda x: x.sort(0), (_floats(5, 4),))],
-    "sort.stable": [(lambda x: torch.sort(x, stable=True, dim=1), (_floats(5, 4),))],
-    "topk": [(lambda x: x.topk(2), (_floats(5, 4),))],
-    "constant_pad_nd": [(lambda x: _aten.constant_pad_nd(x, [0, 0, 1, 2], 3.0), (_floats(5, 4, 3),))],
-    "roll": [(lambda x: x.roll(1, 1), (_floats(5, 4),)), (lambda x: x.roll(1), (_floats(5, 4),))],
-    "flip": [(lambda x: x.flip(1), (_floats(5, 4),))],
-    "slice_backward": [(lambda g: _aten.slice_backward(g, [5, 7], 1, 1, 7, 2), (_floats(5, 3),))],
-    "select_backward": [(lambda g: _aten.select_backward(g, [5, 3, 4], 1, 2), (_floats(5, 4),))],
-    "index_select": [(lambda x, i: x.index_select(1, i), (_floats(5, 4), _integers(4, 6)))],
-    "index.Tensor": [
-        (lambda x, i: x[:, i], (_floats(5, 4, 3), _integers(4, 6))),
-        (lambda x, i, j: x[i, :, j], (_floats(5, 4, 3), _integers(5, 6), _integers(3, 6))),
-    ],
-    "gather": [(lambda x, i: x.gather(1, i), (_floats(5, 4), _integers(4, 5, 6)))],
-    "scatter.src": [(lambda x, i, s: x.scatter(1, i, s), (_floats(5, 4), _integers(4, 5, 1), _floats(5, 1)))],
-    "scatter.value": [(lambda x, i: x.scatter(1, i, 2.0), (_floats(5, 4), _integers(4, 5, 3)))],
-    "scatter_add": [
-        (lambda x, i, s: x.scatter_add(1, i, s), (_floats(5, 4), _integers(4, 5, 3), _floats(5, 3)))
-    ],
+    "prod.dim_int": [(lambda x: x.prod(1), (floats(5, 4, 3),))],
+    "var.correction": [(lambda x: x.var(1), (floats(5, 4, 3),))],
+    "std.correction": [(lambda x: x.std([0, 1]), (floats(5, 4, 3),))],
+    "var_mean.correction": [(lambda x: torch.var_mean(x, 1), (floats(5, 4, 3),))],
+    "sort": [(lambda x: x.sort(), (floats(5, 4),)), (lambda x: x.sort(0), (floats(5, 4),))],
+    "sort.stable": [(lambda x: torch.sort(x, stable=True, dim=1), (floats(5, 4),))],
+    "topk": [(lambda x: x.topk(2), (floats(5, 4),))],
+    "constant_pad_nd": [(lambda x: _aten.constant_pad_nd(x, [0, 0, 1, 2], 3.0), (floats(5, 4, 3),))],
+    "roll": [(lambda x: x.roll(1, 1), (floats(5, 4),)), (lambda x: x.roll(1), (floats(5, 4),))],
+    "flip": [(lambda x: x.flip(1), (floats(5, 4),))],
+    "slice_backward": [(lambda g: _aten.slice_backward(g, [5, 7], 1, 1, 7, 2), (floats(5, 3),))],
+    "select_backward": [(lambda g: _aten.select_backward(g, [5, 3, 4], 1, 2), (floats(5, 4),))],
+    **INDEXING,
 }
 
 KEYWORDS: dict[str, dict[str, Any]] = {
@@ -325,17 +333,15 @@ def _pointwise(name: str) -> Sample:
         kind = str(one.type)
         if kind == "Tensor" or (name == "clamp.Tensor" and one.name == "min"):
             size = (4, 1, 5) if len(tensors) == 1 and "backward" not in name else (4, 3, 5)
-            made = _integers(7, *size) + 1 if whole else _floats(*size) + 0.01 * len(tensors)
+            made = integers(7, *size) + 1 if whole else floats(*size) + 0.01 * len(tensors)
             taken.add(one.name)
             is_mask = one.name in ("mask", "condition")
-            tensors.append(
-                made > 0.5 if is_mask else _floats() if name == "fill.Tensor" and tensors else made
-            )
+            tensors.append(made > 0.5 if is_mask else floats() if name == "fill.Tensor" and tensors else made)
         elif not one.has_default_value():
             values: dict[str, Any] = {"bool": False, "int": 1, "str": "none"}
             rest[one.name] = values.get(kind, 2 if whole else 0.5)
     if name == "masked_fill.Tensor":
-        tensors[2] = _floats()
+        tensors[2] = floats()
     rest |= KEYWORDS.get(name, {})
 
     def call(*given: torch.Tensor) -> Any:

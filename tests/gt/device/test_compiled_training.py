@@ -73,6 +73,10 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = 
     "MLP": (_mlp, lambda: torch.randn(5, 6)),
     "tied": (Tied, lambda: torch.randn(5, 6)),
     "CNN": (_cnn, lambda: torch.randn(4, 2, 8, 8)),
+    "CNN, channels last": (
+        lambda: _cnn().to(memory_format=torch.channels_last),  # type: ignore[call-overload]
+        lambda: torch.randn(4, 2, 8, 8).to(memory_format=torch.channels_last),
+    ),
     "transformer": (_transformer, lambda: torch.randn(2, 5, 8)),
     "Llama": (_llama, lambda: torch.randint(0, 32, (2, 7))),
 }

@@ -205,3 +205,22 @@ def test_gradients_flow_through_changes_of_views() -> None:
         assert w.grad is not None
         gradients.append(w.grad.cpu())
     torch.testing.assert_close(gradients[1], gradients[0])
+
+
+@pytest.mark.parametrize("channels_last", ["both", "image", "weight"])
+def test_convolutions_keep_the_order_of_channels(channels_last: str) -> None:
+    def convolve(device: str) -> list[torch.Tensor]:
+        x = torch.linspace(-1, 1, 384).reshape(2, 3, 8, 8).to(device)
+        layer = torch.nn.Conv2d(3, 4, 3).to(device)
+        for p in layer.parameters():
+            torch.nn.init.constant_(p, 0.1)
+        x = x if channels_last == "weight" else x.to(memory_format=torch.channels_last)
+        layer = layer if channels_last == "image" else layer.to(memory_format=torch.channels_last)  # type: ignore
+        y = layer(x.requires_grad_())
+        rows = y.permute(0, 2, 3, 1).view(-1, 4)
+        return [y, rows, *torch.autograd.grad(rows.pow(2).sum(), (x, layer.weight))]
+
+    for ours, other in zip(convolve("tapestry"), convolve("cpu"), strict=True):
+        assert ours.stride() == other.stride()
+        torch.testing.assert_close(ours.cpu(), other)
+        assert ours.cpu().stride() == other.stride()
