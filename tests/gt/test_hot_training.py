@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import gt
@@ -79,10 +80,20 @@ def transformer(steps: int = 10) -> list[float]:
 def trained(monkeypatch: pytest.MonkeyPatch, workers: int | None, auto: str) -> Iterator[None]:
     monkeypatch.setenv("GT_AUTO_COMPILE", auto)
     gt.init(workers=workers)
+    compilers: list[psutil.Process] = []
     try:
         yield
+        if workers is not None:
+            compilers = [
+                process
+                for one in worker_stats()
+                for process in psutil.Process(one["pid"]).children(recursive=True)
+            ]
     finally:
         gt.close()
+        for process in compilers:  # each would compile its current graph, which no other test needs
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def worker_stats() -> list[dict[str, Any]]:
