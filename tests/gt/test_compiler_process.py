@@ -2,15 +2,19 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
+import msgspec
+import psutil
 import pytest
 
 import gt
 from gt.client import session
 from gt.server.embedded import LocalServer
-from gt.worker.compile.compiling import Compiler, Helper
+from gt.worker.compile.compiling import Compiler, Helper, Job
 from gt.worker.compile.graph import Graph, Node
 from tests.gt.helpers.hot_server import stats
 from tests.gt.helpers.servers import eventually
@@ -55,6 +59,37 @@ def test_it_ends_when_the_last_client_has_left(hot: LocalServer):
 def graph(ops: int, op: str = "sin") -> Graph:
     nodes = [Node(op, (n - 1,), {}, {}) for n in range(ops)]
     return Graph(tuple(nodes), (((4,), "float32"),), (ops - 1,), 0)
+
+
+ENDLESS = """
+import subprocess, sys
+from gt.worker.compile import helper
+
+def compile_for_ever(graph, path):
+    child = subprocess.Popen(["sleep", "1000"])
+    path.write_text(str(child.pid))
+    child.wait()
+
+helper.compile_graph, helper.LAST_SECONDS = compile_for_ever, 0.1
+helper.main()
+"""
+
+
+def test_the_helper_ends_soon_after_its_worker(tmp_path: Path):
+    """Also while it compiles, and with the compilers that it has started."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    path = tmp_path / "graph.so"
+    job = msgspec.msgpack.encode(Job(graph(1), str(path)))
+    process.stdin.write(len(job).to_bytes(4, "little") + job)
+    process.stdin.flush()
+    eventually(lambda: path.exists() and path.read_text())
+    child = psutil.Process(int(path.read_text()))
+    process.stdin.close()
+    assert process.wait(TIMEOUT) == 1
+    eventually(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_a_worker_does_not_wait_until_the_helper_takes_another_job(

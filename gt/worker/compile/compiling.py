@@ -70,7 +70,8 @@ class Helper:
         self._jobs.put(len(encoded).to_bytes(4, "little") + encoded)
 
     def end(self) -> None:
-        """Let the helper end after its current job, whose result is cached."""
+        """Let the helper end when it has compiled what it received, so that this is cached, or after a
+        minute."""
         self._jobs.put(None)
 
     def kill(self) -> None:
@@ -194,7 +195,7 @@ class Compiler:
         return key in self._reports or (self._loaded_from_cache > 0 and self._requested[key].exists())
 
     def end(self) -> None:
-        """Let the helper end after its current job. It is started again when another graph is needed."""
+        """Let the helper end: see `Helper.end`. It is started again when another graph is needed."""
         if self._helper is not None:
             self._helper.end()
             self._helper = None

@@ -3,14 +3,17 @@
 import contextlib
 import math
 import os
+import queue
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 
 from gt.worker.compile.compiling import Job, Report
 from gt.worker.compile.graph import Graph, function_of
@@ -21,13 +24,19 @@ except ImportError:  # not on every system
     fcntl = None
 
 
+LAST_SECONDS = 60.0
+"""How long the helper goes on after its worker has ended, so that the next program finds the graph in the
+cache. On a busy machine, a large graph would take many minutes more."""
+
+
 def main() -> None:
     """Compile the jobs that arrive on standard input, until it ends."""
     os.nice(5)  # lower priority than the worker
     reports = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of the compiler must not mix with reports
-    while size := sys.stdin.buffer.read(4):
-        job = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(size, "little")), type=Job)
+    jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
+    while (job := jobs.get()) is not None:
         start, error = time.perf_counter(), ""
         try:
             path = Path(job.path)
@@ -42,8 +51,21 @@ def main() -> None:
 
                 traceback.print_exc()
         report = Report(job.graph.key, error, time.perf_counter() - start)
-        reports.write(msgspec.json.encode(report) + b"\n")
-        reports.flush()
+        with contextlib.suppress(BrokenPipeError):  # the worker has ended
+            reports.write(msgspec.json.encode(report) + b"\n")
+            reports.flush()
+
+
+def _receive(jobs: "queue.SimpleQueue[Job | None]") -> None:
+    """Queue jobs until the worker ends; then let the helper end, soon."""
+    while size := sys.stdin.buffer.read(4):
+        jobs.put(msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(size, "little")), type=Job))
+    jobs.put(None)
+    time.sleep(LAST_SECONDS)
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    os._exit(1)
 
 
 @contextlib.contextmanager
