@@ -23,6 +23,9 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # One process that draws, for all pages: starting one takes a fifth of what a page takes.
+    "--process-per-site",
+    "--renderer-process-limit=1",
 )
 
 
