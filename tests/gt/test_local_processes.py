@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,13 +65,11 @@ def test_gt_workers_starts_processes_and_ctrl_c_ends_them(empty: Cluster):
 
 
 def test_a_process_that_nobody_has_waited_for_has_ended():
-    pid = os.fork()
-    if not pid:
-        os._exit(0)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    assert not alive(pid)
-    os.waitpid(pid, 0)
-    assert not alive(pid)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert not alive(process.pid)
+    process.wait(TIMEOUT)
+    assert not alive(process.pid)
     assert alive(os.getpid())
 
 

@@ -122,7 +122,7 @@ def test_the_module_has_the_functions_that_programs_for_cuda_call() -> None:
     assert module.device(0).idx == 0
     assert module.get_device_properties(0).name == DEVICE
     module.reset_max_memory_allocated()
-    assert re.search(r"auto_worker: [\d,]+ bytes in \d+ tensors", module.memory_summary())
+    assert re.search(r"\w+: [\d,]+ bytes in \d+ tensors", module.memory_summary())
     with module.amp.autocast(dtype=torch.bfloat16):
         assert (x[None] @ x[:, None]).dtype == torch.bfloat16
     assert module.amp.GradScaler(init_scale=8.0).scale(x).max().item() == 16
