@@ -32,7 +32,13 @@ SLOW = {f"tv_execute_{kernel}" for kernel in ("softmax", "matmul", "layer_norm")
 # only; and the table below has gt_import and gt_small_ops_embedded.
 LONG = {"gt_transformer_train", "gt_transformer_train_embedded", "torch_gpt2_step", "gt_mlp_train_small"}
 LONG |= {"gt_mlp_train", "gt_mlp_train_embedded", "gt_scaling_mlp", "tv_execute_attention", "gt_import"}
-LONG |= {"torch_gpt2_scaling", "torch_llama_step_compiled", "tv_execute", "tv_payload_drawn"}
+LONG |= {
+    "torch_gpt2_scaling",
+    "torch_llama_step",
+    "torch_llama_step_compiled",
+    "tv_execute",
+    "tv_payload_drawn",
+}
 LONG |= {"gt_clients", "gt_transfer", "gt_transfer_down", "gt_hotpath_first_steps", "gt_small_ops_embedded"}
 LONG |= {f"tv_sanitizer_{kernel}" for kernel in ("softmax", "matmul", "layer_norm", "attention")}
 
