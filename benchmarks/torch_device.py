@@ -82,8 +82,9 @@ def _compile(ours: Job) -> None:
     """Run a job until the embedded worker has compiled the sequences that it repeats: each, when it has run
     for half a second."""
     import gt
+    from gt import config
 
-    if math.isinf(gt.config.compile_after()):  # GT_COMPILE_AFTER=inf
+    if math.isinf(config.compile_after()):  # GT_COMPILE_AFTER=inf
         return
     before, since = None, time.monotonic()
     while time.monotonic() < since + 3:
