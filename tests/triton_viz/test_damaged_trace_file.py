@@ -6,10 +6,12 @@ import operator
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import numpy as np
+import psutil
 import pytest
 import torch
 import triton
@@ -223,3 +225,16 @@ def test_an_issue_of_a_program_that_is_not_in_the_grid_is_refused(other: tuple[i
     assert load(encoded(launches), folder) is not None
     issue["others"] = [other]
     assert load(encoded(launches), folder) is None
+
+
+def test_a_file_whose_arrays_do_not_fit_into_memory_is_refused(
+    saved: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Repeated bytes compress to a thousandth: a file of 10 MB may hold 10 GB."""
+    path = folder / "trace"
+    path.write_bytes(saved)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
+    with pytest.raises(
+        TraceFileError, match="trace cannot be loaded: its arrays take more than the 1,000 bytes"
+    ):
+        trace_file.load(str(path))

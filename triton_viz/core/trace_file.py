@@ -8,6 +8,7 @@ from typing import Any, Union
 
 import msgspec
 import numpy as np
+import psutil
 
 from triton_viz.core.client_registry import registered_clients
 from triton_viz.core.data import Launch, Program, Record, record_type
@@ -84,6 +85,9 @@ def load(path: str) -> list[Launch]:
             launch = Launch(**{**fields, "records": records})
             launch.check()
             found.append(launch)
+    except MemoryError as error:
+        why = str(error) or "there is not enough memory"
+        raise TraceFileError(f"{path} cannot be loaded: {why}") from error
     except _DAMAGED as error:
         if isinstance(error, TraceFileError):
             raise
@@ -111,7 +115,7 @@ def _decoder(launches: list[_StoredLaunch], path: str) -> "msgspec.msgpack.Decod
             )
         types[name] = found
     union = Union[tuple(types.values())] if types else Record  # noqa: UP007 - a tuple of types
-    return msgspec.msgpack.Decoder(union, dec_hook=_decode)
+    return msgspec.msgpack.Decoder(union, dec_hook=_Arrays().decode)
 
 
 def _encode(value: Any) -> Any:
@@ -124,7 +128,23 @@ def _encode(value: Any) -> Any:
     raise NotImplementedError(f"a trace cannot hold a {type(value).__name__}")
 
 
-def _decode(type: type, value: Any) -> np.ndarray:
+class _Arrays:
+    """Decodes the arrays of a file, as far as they fit into memory: a small file may claim terabytes."""
+
+    def __init__(self) -> None:
+        self._free = self._left = psutil.virtual_memory().available
+
+    def decode(self, type: type, value: Any) -> np.ndarray:
+        """Decode an array."""
+        found = _checked(value)
+        self._left -= math.prod(found[1]) * found[0].itemsize
+        if self._left < 0:
+            raise MemoryError(f"its arrays take more than the {self._free:,} bytes of memory that are free")
+        return _decode(*found)
+
+
+def _checked(value: Any) -> tuple[np.dtype, list[int], bytes]:
+    """The dtype, shape and data of an array."""
     name, shape, data = value
     if not (isinstance(name, str) and _DTYPE.fullmatch(name)):  # NumPy parses some other texts as Python
         raise ValueError(f"an array of {name!r}")
@@ -132,9 +152,13 @@ def _decode(type: type, value: Any) -> np.ndarray:
     sizes = isinstance(shape, list) and all(isinstance(n, int) and 0 <= n <= LARGEST for n in shape)
     if not sizes or not isinstance(data, bytes):
         raise ValueError(f"an array of {name} and shape {shape}")
-    size = math.prod(shape) * dtype.itemsize
-    if size > LARGEST:
+    if math.prod(shape) * dtype.itemsize > LARGEST:
         raise ValueError(f"an array of shape {shape}")
+    return dtype, shape, data
+
+
+def _decode(dtype: np.dtype, shape: list[int], data: bytes) -> np.ndarray:
+    size = math.prod(shape) * dtype.itemsize
     if size > _WORTH_PACKING:
         unpack = zlib.decompressobj()
         data = unpack.decompress(data, size + 1)  # a damaged file must not fill the memory
