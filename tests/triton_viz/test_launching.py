@@ -99,13 +99,26 @@ def language() -> dict[str, Any]:
 def test_ctrl_c_in_a_kernel_restores_everything():
     before = language()
     x = torch.ones(64)
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    ended, lock = threading.Event(), threading.Lock()
+
+    def press() -> None:
+        """Python drops a KeyboardInterrupt in a finalizer: then a user presses Ctrl-C again."""
+        while not ended.wait(0.3):
+            with lock:
+                if not ended.is_set():
+                    os.kill(os.getpid(), signal.SIGINT)
+
     kernel = triton_viz.trace()(kernels.endless)
     kernel[(64,)](x, 3)
-    timer.start()
+    thread = threading.Thread(target=press)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
-        kernel[(64,)](x, 100_000_000)
-    timer.join()
+        try:
+            kernel[(64,)](x, 100_000_000)
+        finally:
+            with lock:
+                ended.set()
+    thread.join()
     assert language() == before
     assert len(triton_viz.launches) == 1
     kernel[(64,)](x, 1)
