@@ -108,16 +108,19 @@ def test_ctrl_c_in_a_kernel_restores_everything():
                 if not ended.is_set():
                     os.kill(os.getpid(), signal.SIGINT)
 
-    kernel = triton_viz.trace()(kernels.endless)
-    kernel[(64,)](x, 3)
-    thread = threading.Thread(target=press)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    def launch_until_pressed() -> None:
+        thread.start()
         try:
             kernel[(64,)](x, 100_000_000)
         finally:
             with lock:
                 ended.set()
+
+    kernel = triton_viz.trace()(kernels.endless)
+    kernel[(64,)](x, 3)
+    thread = threading.Thread(target=press)
+    with pytest.raises(KeyboardInterrupt):
+        launch_until_pressed()
     thread.join()
     assert language() == before
     assert len(triton_viz.launches) == 1
