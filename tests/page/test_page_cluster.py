@@ -12,7 +12,7 @@ from gt.inspect import timeline
 from tests.gt.device.test_tape import llama_log
 from tests.gt.test_timeline import log
 from tests.page.helpers.browser import Visit
-from tests.page.helpers.pages import colours, served
+from tests.page.helpers.pages import colours, image, served
 
 __all__ = ["llama_log", "log"]  # fixtures
 pytestmark = pytest.mark.usefixtures("no_launches")
@@ -111,11 +111,11 @@ def test_modules_are_shown_searched_and_clicked(llama_log: Path, seen: Visit) ->
             expect(names.get_by_text(name, exact=True)).to_be_visible()
 
         # A search leaves only the modules of that name in the table, and fades the others on the timeline.
-        before = colours(page, "#timeline")
+        before = image(page, "#timeline")
         search.fill("layers.1.mlp")
         expect(names.first).to_have_text("model.layers.1.mlp")
         expect(names).to_have_text(["model.layers.1.mlp", *[re.compile("_proj|act_fn")] * 4])
-        assert colours(page, "#timeline") != before
+        assert image(page, "#timeline") != before
         names.get_by_text("up_proj", exact=True).click()
         expect(search).to_have_value("model.layers.1.mlp.up_proj")
         expect(names).to_have_text(["model.layers.1.mlp.up_proj"])

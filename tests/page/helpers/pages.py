@@ -162,3 +162,9 @@ def colours(page: Page, selector: str) -> int:
             return new Set(new Uint32Array(data.buffer)).size;
         }"""
     )
+
+
+def image(page: Page, selector: str) -> str:
+    """Everything that a canvas shows, to compare with what it shows later."""
+    wait_until_at_rest(page)
+    return page.locator(selector).evaluate("canvas => canvas.toDataURL()")
