@@ -38,6 +38,15 @@ def _linear(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     return Spec(shape, one_dtype(inputs))
 
 
+def _linear_weight_grad(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
+    g, x = inputs
+    if not g.shape or not x.shape or g.shape[:-1] != x.shape[:-1]:
+        raise ShapeError(
+            f"linear_weight_grad: all dimensions but the last must agree: {list(g.shape)}, {list(x.shape)}"
+        )
+    return Spec((g.shape[-1], x.shape[-1]), one_dtype(inputs))
+
+
 def _einsum(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     terms, output = _terms(attrs["equation"])
     sizes: dict[str, int] = {}
@@ -72,16 +81,12 @@ def _right_gradient(g: Any, node: Any) -> Any:
     if a.ndim == 1:
         return sum_to(a.unsqueeze(-1) @ g.unsqueeze(-2), b.shape)
     if b.ndim == 1:
-        return _rows(a).T @ g.reshape(-1)
+        rows = a if a.ndim == 2 else a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+        return rows.T @ g.reshape(-1)
     if b.ndim == 2:
         # One product over all rows of the batch, rather than one per matrix and a sum over them.
-        return _rows(a).T @ _rows(g)
+        return a._apply("linear_weight_grad", g)
     return sum_to(a.mT @ g, b.shape)
-
-
-def _rows(x: Any) -> Any:
-    """All vectors of the last dimension, one below the other."""
-    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _linear_gradient(g: Any, node: Any, which: int) -> Any:
@@ -90,7 +95,7 @@ def _linear_gradient(g: Any, node: Any, which: int) -> Any:
         return sum_to(g, node.inputs[2].shape)
     if weight.ndim == 1:
         return g.unsqueeze(-1) * weight if which == 0 else sum_to(g.unsqueeze(-1) * x, weight.shape)
-    return g @ weight if which == 0 else _rows(g).T @ _rows(x)
+    return g @ weight if which == 0 else g._apply("linear_weight_grad", x)
 
 
 def _einsum_gradient(g: Any, node: Any, which: int) -> Any:
@@ -122,6 +127,13 @@ ROWS = [
         Functions("torch.nn.functional.linear", "products.linear"),
         grad_of_each=_linear_gradient,
         sharding=sharding.linear_layer,
+    ),
+    Row(
+        "linear_weight_grad",
+        "BinaryOp",
+        no_bool("linear_weight_grad", _linear_weight_grad),
+        Functions("products.linear_weight_grad", "products.linear_weight_grad"),
+        sharding=sharding.linear_weight_gradient,
     ),
     Row(
         "einsum",

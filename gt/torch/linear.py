@@ -3,13 +3,12 @@
 The forward pass is the op table's `linear` (see `lowering.py`).
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from gt.torch.buffers import Handle, contiguous, create, emit, read
+from gt.torch.buffers import contiguous, create, emit, read
 
 Tensor = torch.Tensor
 
@@ -31,24 +30,15 @@ def linear_backward(
     if mask[0]:
         value = emit("matmul", (read(grad), read(weight)), None)
         of_input = create(contiguous(tuple(input.shape), grad.dtype), value)
-    if mask[1] or mask[2]:
-        rows = _as_matrix(grad)
-        if mask[1]:
-            transposed = emit("transpose", (rows,), {"dim0": 0, "dim1": 1})
-            value = emit("matmul", (transposed, _as_matrix(input)), None)
-            of_weight = create(contiguous(tuple(weight.shape), grad.dtype), value)
-        if mask[2]:
-            value = emit("sum", (rows,), {"dim": [0], "keepdim": False})
-            of_bias = create(contiguous((weight.shape[0],), grad.dtype), value)
+    if mask[1]:
+        value = emit("linear_weight_grad", (read(grad), read(input)), None)
+        of_weight = create(contiguous(tuple(weight.shape), grad.dtype), value)
+    if mask[2]:
+        value, leading = read(grad), list(range(grad.dim() - 1))
+        if leading:
+            value = emit("sum", (value,), {"dim": leading, "keepdim": False})
+        of_bias = create(contiguous((weight.shape[0],), grad.dtype), value)
     return of_input, of_weight, of_bias
-
-
-def _as_matrix(tensor: Tensor) -> Handle:
-    """A tensor's value with all dimensions but the last flattened."""
-    size, value = tensor.shape, read(tensor)
-    if len(size) == 2:
-        return value
-    return emit("reshape", (value,), {"shape": [math.prod(size[:-1]), size[-1]]})
 
 
 def _composed(

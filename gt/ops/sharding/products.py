@@ -65,6 +65,12 @@ def linear_layer(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     return contraction(terms, output, inputs, once=2 if bias else -1)
 
 
+def linear_weight_gradient(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
+    """Splits along rows, columns, and the batch, over which it sums."""
+    lead = [f"row{n}" for n in range(len(inputs[0].shape) - 1)]
+    return contraction(([*lead, "row"], [*lead, "column"]), ("row", "column"), inputs)
+
+
 def einsum(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
     """Splits along every axis of the equation."""
     left, output = attrs["equation"].split("->")

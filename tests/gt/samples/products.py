@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.gt.samples.base import Sample, bools, floats, ints, signed
-from tests.gt.samples.libraries import F, lib
+from tests.gt.samples.libraries import F, gradient, lib
 
 PAIRS = [
     *(((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((0, 4), (4, 2)), ((2, 0), (0, 3))),
@@ -52,6 +52,10 @@ SAMPLES: list[Sample] = [
     Sample("linear", lambda x, w, b: F(x).linear(x, w, b), (signed(3), floats(4, 3), floats(4))),
     Sample("linear", lambda x, w, b: F(x).linear(x, w, b), (signed(5, 2, 3), floats(4, 3), floats(4))),
     Sample("linear", lambda x, w: F(x).linear(x, w), (signed(2, 3), floats(3))),
+    Sample(
+        "linear_weight_grad", gradient(lambda w, x: F(x).linear(x, w)), (floats(4, 3), signed(5, 2, 3)), "3d"
+    ),
+    Sample("linear_weight_grad", gradient(lambda b, a: a @ b), (floats(3, 4), signed(2, 3)), "2d"),
     *(
         Sample("einsum", lambda *x, e=e: lib(x[0]).einsum(e, *x), tuple(signed(*s) for s in shapes), e)
         for e, *shapes in EQUATIONS
