@@ -1,10 +1,13 @@
 """Fixtures that every test may use."""
 
+import contextlib
 import gc
 import itertools
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -75,6 +78,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_unconfigure() -> None:
     """Leave all to the collector again: extension modules report objects that are alive at exit as leaks."""
     gc.unfreeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Report how a worker process of pytest-xdist ended that crashed: its report says only that it did."""
+    if error is not None:
+        process = node.gateway._io.popen
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        print(f"\n{node.gateway.id}: exit status {process.returncode} ({error})", file=sys.stderr)
 
 
 OF_EXTRAS = ("jax", "liger_kernel", "mpmath", "playwright", "ray")

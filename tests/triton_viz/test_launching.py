@@ -96,6 +96,7 @@ def language() -> dict[str, Any]:
     }
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a finalizer: see `press`
 def test_ctrl_c_in_a_kernel_restores_everything():
     before = language()
     x = torch.ones(64)
