@@ -45,6 +45,12 @@ DRAWS: dict[str, Callable[[], torch.Tensor]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def validates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Distributions check their arguments, as they do in a program: PyTorch's tests turn that off."""
+    monkeypatch.setattr(distributions.Distribution, "_validate_args", True)
+
+
 @pytest.mark.parametrize("name", DRAWS)
 def test_the_same_seed_gives_the_same_numbers_and_each_draw_others(name: str) -> None:
     torch.manual_seed(3)

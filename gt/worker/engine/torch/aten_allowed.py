@@ -20,7 +20,7 @@ _REFUSED = re.compile(
 
 _INTERNAL = re.compile(
     r"_(adaptive_avg_pool.*|add_relu|addmm_activation|aminmax|amp_.*|batch_norm.*|cdist_.*|cholesky_solve_helper"
-    r"|chunk_cat|compute_linear_combination|conj.*|neg_view.*|convolution|conv_depthwise2d|ctc_loss.*|cum(max|min)_helper"
+    r"|chunk_cat|compute_linear_combination|is_(all|any)_true|conj.*|neg_view.*|convolution|conv_depthwise2d|ctc_loss.*|cum(max|min)_helper"
     r"|dirichlet_grad|efficientzerotensor|embedding_bag.*|euclidean_dist|fft_.*|foreach_.*"
     r"|fused_(adagrad|adam|adamw|sgd|dropout|rms_norm).*|grouped_mm|histogramdd_.*|index_put_impl_?|int_mm"
     r"|linalg_.*|log_softmax.*|logcumsumexp|lu_with_info|masked_s.*|native_batch_norm_.*|native_multi_head_attention"
