@@ -243,11 +243,16 @@ def emit_aten(
     return emit(op, inputs, {**attrs, RESULTS: text})
 
 
+def full(size: tuple[int, ...], value: Any, dtype: str) -> Handle:
+    """A value whose elements are all the same."""
+    return emit("full", (), {"shape": list(size), "value": value, "dtype": dtype})
+
+
 def zeros(size: tuple[int, ...], dtype: torch.dtype) -> Handle:
     """A value of zeros."""
     name = name_of(dtype).removeprefix("torch.")
     if name in ITEMSIZE:
-        return emit("full", (), {"shape": list(size), "value": _zero(dtype), "dtype": name})
+        return full(size, _zero(dtype), name)
     attrs = {"size": list(size), "fill_value": _zero(dtype), "dtype": name_of(dtype)}
     return emit_aten("aten::full", (), attrs, size, dtype)
 

@@ -15,6 +15,7 @@ from gt.torch.buffers import (
     current_client,
     emit,
     emit_aten,
+    full,
     is_on_device,
     name_of,
     read,
@@ -25,17 +26,22 @@ from gt.torch.kernels import assign, kernel
 
 
 def upload(tensor: torch.Tensor) -> Handle:
-    """A value with a CPU tensor's elements. Dtypes that the stream does not have are sent as bytes."""
+    """A value with a CPU tensor's elements. Dtypes that the stream does not have are sent as bytes.
+
+    An empty tensor, and a single float, need no upload: an op that creates them can be part of a hot path.
+    """
     client = current_client()
     tensor = tensor.detach().resolve_conj().resolve_neg()
-    dtype, name = tensor.dtype, name_of(tensor.dtype).removeprefix("torch.")
-    if name in ITEMSIZE:
-        return Handle(client, client.create(_array(tensor)))
-    if not tensor.numel():
+    dtype, name, numel = tensor.dtype, name_of(tensor.dtype).removeprefix("torch."), tensor.numel()
+    if not numel:
         return zeros(tuple(tensor.shape), dtype)
+    if name in ITEMSIZE:
+        if numel == 1 and dtype.is_floating_point:
+            return full(tuple(tensor.shape), tensor.item(), name)
+        return Handle(client, client.create(_array(tensor)))
     flat = tensor.contiguous().reshape(-1).view(torch.uint8)
     value = Handle(client, client.create(flat.numpy()))
-    value = emit_aten("aten::view.dtype", (value,), {"dtype": str(dtype)}, (tensor.numel(),), dtype)
+    value = emit_aten("aten::view.dtype", (value,), {"dtype": str(dtype)}, (numel,), dtype)
     return emit("reshape", (value,), {"shape": list(tensor.shape)})
 
 
