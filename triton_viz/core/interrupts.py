@@ -28,6 +28,7 @@ class held:
     handler: Any = None
     """The handler to restore."""
     pending = False
+    _outer: "held | None" = None
     innermost: "ClassVar[held | None]" = None
     """The one whose handler is set now. Only the main thread changes it."""
 
@@ -49,6 +50,13 @@ class held:
             signal.signal(signal.SIGINT, self.handler)
             if self.pending:
                 signal.raise_signal(signal.SIGINT)
+
+
+def forget_launches() -> None:
+    """Deliver interrupts: in a forked process, where the thread that deferred them is not there."""
+    while (one := held.innermost) is not None:
+        held.innermost = one._outer
+        signal.signal(signal.SIGINT, one.handler)
 
 
 class let_through:

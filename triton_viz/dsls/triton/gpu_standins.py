@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import functools
 import operator
+import os
 import threading
 import time
 import types
@@ -290,9 +291,14 @@ def has_gpu() -> bool:
 class _Scopes:
     """The open scopes of this process. The first to open patches, the last to close restores."""
 
-    lock = threading.Lock()
+    lock = threading.RLock()
     count = 0
     patches = set_attributes(())
+
+
+if hasattr(os, "register_at_fork"):  # a forked process leaves the scope of another thread's launch
+    lock = _Scopes.lock
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 @contextlib.contextmanager
