@@ -29,7 +29,7 @@ KEPT_WITH_ORDER = 1 << 30
 
 class RaceDetector(Client):
     """Finds elements that two programs access without an order, at least one writing, and not both
-    atomically.
+    atomically in the same width.
 
     The result is exact for the addresses of the launch, which are kept in compact form while the kernel runs.
     At the end, storages without writes and those with disjoint parts for each program are skipped; the others
