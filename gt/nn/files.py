@@ -22,7 +22,7 @@ from gt.tensors.base import upload
 from gt.tensors.tensor import Tensor
 from gt.transport.arrays import numpy_dtype
 
-_NAMES = {
+_SAFETENSORS_DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
     "int8": "I8",
@@ -34,7 +34,7 @@ _NAMES = {
     "float32": "F32",
     "float64": "F64",
 }
-_DTYPES = {short: name for name, short in _NAMES.items()}
+_DTYPES = {short: name for name, short in _SAFETENSORS_DTYPES.items()}
 _SHAPE = "gt.shape"
 """The metadata key of the structure of nested values."""
 

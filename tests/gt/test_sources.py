@@ -22,7 +22,7 @@ def constants(tree: ast.Module) -> Iterator[str]:
             targets = [node.target]
         for target in targets:
             for name in target.elts if isinstance(target, ast.Tuple) else [target]:
-                if isinstance(name, ast.Name) and name.id.isupper() and not name.id.startswith("_"):
+                if isinstance(name, ast.Name) and name.id.isupper():
                     yield name.id
 
 

@@ -7,7 +7,7 @@ from gt.ops.aten import PREFIX
 from gt.ops.sharding import aten_rules as rules
 from gt.ops.sharding.aten_rules import AtenRule
 
-_NAMES = """
+_POINTWISE_NAMES = """
     _conj_physical abs acos acosh add.Scalar add.Tensor addcdiv addcmul angle asin asinh atan atan2 atanh
     bitwise_and.Scalar bitwise_and.Tensor bitwise_left_shift.Tensor bitwise_not
     bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar bitwise_or.Tensor bitwise_right_shift.Tensor
@@ -28,7 +28,7 @@ _NAMES = """
     sqrt square sub.Scalar sub.Tensor tan tanh tanh_backward threshold threshold_backward trunc where.self
     where.ScalarSelf where.ScalarOther xlogy.Tensor xlogy.Scalar_Other xlogy.Scalar_Self
 """
-POINTWISE = tuple(_NAMES.split())
+POINTWISE = tuple(_POINTWISE_NAMES.split())
 """Ops that compute each element from the elements at the same index."""
 
 _ALONG = rules.along()

@@ -13,7 +13,7 @@ from gt.transport.arrays import numpy_dtype
 from gt.worker.engine.base import Engine
 from gt.worker.engine.torch import aten
 
-_NAMES = {getattr(torch, name): name for name in TORCH_DTYPES}
+_DTYPE_NAMES = {getattr(torch, name): name for name in TORCH_DTYPES}
 _EXTENDED = frozenset(name for name in TORCH_DTYPES if name == "bfloat16" or name.startswith("float8"))
 """The dtypes that NumPy has from an extension."""
 _STORED = {1: (torch.uint8, np.uint8), 2: (torch.uint16, np.uint16)}
@@ -66,7 +66,7 @@ class PyTorchEngine(Engine):
     def get(self, value: torch.Tensor) -> np.ndarray:
         """A value as an array."""
         value = value.cpu()
-        name = _NAMES[value.dtype]
+        name = _DTYPE_NAMES[value.dtype]
         if name in _EXTENDED:
             stored = _STORED[value.itemsize][0]
             return value.contiguous().view(stored).numpy().view(numpy_dtype(name))
@@ -74,7 +74,7 @@ class PyTorchEngine(Engine):
 
     def spec(self, value: torch.Tensor) -> Spec:
         """The shape and dtype of a value."""
-        return Spec(tuple(value.shape), _NAMES[value.dtype])
+        return Spec(tuple(value.shape), _DTYPE_NAMES[value.dtype])
 
     def kind(self, value: torch.Tensor | tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
         """A key that differs for values of different specs."""
