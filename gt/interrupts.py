@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PACKAGE = str(Path(__file__).parent)
-_ENGINES = str(Path(__file__).parent / "worker" / "engine")
+_GT_FOLDER = str(Path(__file__).parent)
+_ENGINE_FOLDER = str(Path(__file__).parent / "worker" / "engine")
 _interruptible: set[CodeType] = set()
 
 
@@ -75,7 +75,7 @@ def _may_interrupt(frame: FrameType | None) -> bool:
         if frame.f_code in _interruptible:
             return True
         file = frame.f_code.co_filename
-        if file.startswith(_PACKAGE) and not file.startswith(_ENGINES):
+        if file.startswith(_GT_FOLDER) and not file.startswith(_ENGINE_FOLDER):
             return False
         frame = frame.f_back
     return False

@@ -38,7 +38,7 @@ _set_eval_frame: Callable[[Any], Any] = torch._C._dynamo.eval_frame.set_eval_fra
 """Replaces the function that TorchDynamo captures Python code with; returns the one before."""
 
 _INTERNAL_FOLDERS = tuple(str(Path(one).parent) for one in (torch.__file__, Path(__file__).parent))
-_LIBRARIES = (
+_LIBRARY_FOLDERS = (
     *_INTERNAL_FOLDERS,
     *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
     "<frozen ",
@@ -255,7 +255,7 @@ def _word(text: str) -> str:
 
 def is_user_file(name: str) -> bool:
     """Whether a source file is the user's: not of PyTorch, gt, Python or installed packages."""
-    return not name.startswith(_LIBRARIES)
+    return not name.startswith(_LIBRARY_FOLDERS)
 
 
 def is_user_code(frame: FrameType) -> bool:

@@ -16,6 +16,7 @@ ONE_PER_MODULE = {"ROWS", "KERNELS", "F"}
 
 
 def constants(tree: ast.Module) -> Iterator[str]:
+    """The names of a module's constants. `_HALF` beside `HALF` would be as confusing as a second `HALF`."""
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if isinstance(node, ast.AnnAssign):
@@ -23,7 +24,7 @@ def constants(tree: ast.Module) -> Iterator[str]:
         for target in targets:
             for name in target.elts if isinstance(target, ast.Tuple) else [target]:
                 if isinstance(name, ast.Name) and name.id.isupper():
-                    yield name.id
+                    yield name.id.strip("_")
 
 
 def test_a_constant_has_one_definition_and_so_one_meaning():

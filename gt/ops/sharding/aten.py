@@ -36,7 +36,7 @@ _PER_IMAGE = rules.of_images(2)
 
 _LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "soft_margin_loss")
 
-_RULES: dict[str, AtenRule] = {
+_RULES_BY_ATEN_NAME: dict[str, AtenRule] = {
     **dict.fromkeys(POINTWISE, rules.pointwise),
     **dict.fromkeys(("_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"), rules.pointwise),
     "clone": rules.copied,
@@ -135,5 +135,5 @@ _RULES: dict[str, AtenRule] = {
     ),
 }
 
-RULES: dict[str, AtenRule] = {PREFIX + name: rule for name, rule in _RULES.items()}
+RULES: dict[str, AtenRule] = {PREFIX + name: rule for name, rule in _RULES_BY_ATEN_NAME.items()}
 """By the name of the op in instructions."""
