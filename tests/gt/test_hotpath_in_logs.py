@@ -1,14 +1,20 @@
 """The instruction log shows hot paths: where each begins and ends, and every op, however it travelled."""
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
-from gt.stream.instructions import Op
+from gt.stream.instructions import GetData, Op, Upload, WorkerHotPathEnd, WorkerHotPathStart
 from gt.stream.modifiers import fresh_id
+from gt.stream.repeat_builder import RepeatBuilder
+from gt.stream.repeats import Repeat
+from gt.worker import Worker
 from tests.programs import run_python
 
 STEPS = 20
@@ -114,6 +120,29 @@ def test_the_marks_enclose_the_ops_that_they_are_about(
     for body in [body for sequence in bodies.keys() - known for body in bodies[sequence]]:
         assert len(body) >= 4
         assert not [one for one in body if one.startswith("Worker")], "an exchange, or a read"
+
+
+def test_a_worker_counts_the_ops_of_repeats_before_its_markers():
+    """The tape shows a repeat op by op: an index into the instructions as they were sent would be too low."""
+    numbers = itertools.count(1)
+
+    def chain(*names: str) -> list[Any]:
+        ops = [Op(next(numbers), name, (0,), None, 0) for name in names]
+        return [*ops, GetData(0, ops[-1].result)]
+
+    sent = ("exp", "tanh", "sigmoid", "relu", "sin", "cos", "neg", "abs")
+    own = ("cos", "neg", "abs", "sqrt", "log", "floor", "exp", "tanh", "sin")
+    worker, builder = Worker("w", "pytorch"), RepeatBuilder()
+    worker.execute("c", [Upload(0, np.ones(2))])
+    for _ in range(8):
+        worker.execute("c", chain(*own))
+        built = builder.build(chain(*sent))
+    repeat = built[0]
+    assert isinstance(repeat, Repeat)
+    outcome = worker.execute("c", [repeat, *chain(*own)])
+    first, last = outcome.marks
+    assert (first[0], type(first[1])) == (len(sent), WorkerHotPathStart)
+    assert (last[0], type(last[1])) == (len(sent) + len(own), WorkerHotPathEnd)
 
 
 class Nothing:
