@@ -136,10 +136,11 @@ def test_a_worker_counts_the_ops_of_repeats_before_its_markers():
     worker.execute("c", [Upload(0, np.ones(2))])
     for _ in range(8):
         worker.execute("c", chain(*own))
-        built = builder.build(chain(*sent))
-    repeat = built[0]
-    assert isinstance(repeat, Repeat)
-    outcome = worker.execute("c", [repeat, *chain(*own)])
+        builder.build(chain(*sent))
+    repeat: Any = builder.build(chain(*sent))[0]
+    assert type(repeat) is Repeat, "the client sends it so"
+    received: list[Any] = [repeat, *chain(*own)]
+    outcome = worker.execute("c", received)
     first, last = outcome.marks
     assert (first[0], type(first[1])) == (len(sent), WorkerHotPathStart)
     assert (last[0], type(last[1])) == (len(sent) + len(own), WorkerHotPathEnd)
