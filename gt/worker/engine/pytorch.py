@@ -11,7 +11,7 @@ from gt.ops import Spec
 from gt.ops.aten import PREFIX, TORCH_DTYPES
 from gt.transport.arrays import numpy_dtype
 from gt.worker.engine.base import Engine
-from gt.worker.engine.torch import aten
+from gt.worker.engine.torch import aten, donation
 
 _DTYPE_NAMES = {getattr(torch, name): name for name in TORCH_DTYPES}
 _EXTENDED = frozenset(name for name in TORCH_DTYPES if name == "bfloat16" or name.startswith("float8"))
@@ -46,6 +46,11 @@ class PyTorchEngine(Engine):
         if attrs["reflected"]:
             return lambda x: function(scalar, x)
         return lambda x: function(x, scalar)
+
+    def in_place(self, op: str, attrs: dict[str, Any] | None) -> Callable[..., Any] | None:
+        """The in-place form of an op, if it has one."""
+        function = donation.in_place(op, attrs)
+        return None if function is None else partial(donation.in_memory_of_first, function)
 
     def infer(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Spec | tuple[Spec, ...]:
         """The spec of an op's result, or of each of its results. Raises if that depends on the data."""
