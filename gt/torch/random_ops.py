@@ -15,7 +15,7 @@ from gt.ops.run_time import with_seed
 from gt.torch.buffers import DEVICE, contiguous, create, emit, name_of
 from gt.torch.generators import drawing_from, next_seed
 
-_DRAWN = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+_DRAWN_DTYPES = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 
 
 def _draw(row: str, size: tuple[int, ...], dtype: torch.dtype, **more: Any) -> torch.Tensor:
@@ -30,7 +30,7 @@ def _uniform(like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tens
 
 def _working(dtype: torch.dtype) -> torch.dtype:
     """The dtype that numbers for a tensor are drawn in."""
-    return dtype if dtype in _DRAWN else torch.float32
+    return dtype if dtype in _DRAWN_DTYPES else torch.float32
 
 
 def _normal(size: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

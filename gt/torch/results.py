@@ -23,7 +23,7 @@ _OTHER_ON_META = frozenset(
 """Ops that have results with other sizes or dtypes on the meta device than on a worker."""
 
 
-_PRODUCTS = frozenset(
+_CHECKED_ON_CPU = frozenset(
     f"aten::{name}" for name in ("linear", "mm", "bmm", "mv", "addmm", "baddbmm", "convolution")
 )
 """Ops for which the meta device accepts inputs of different dtypes, or raises other messages than a CPU."""
@@ -37,7 +37,7 @@ def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
     """The layouts of the results of an op with these arguments, by PyTorch's meta device. Raises its
     errors."""
     check(schema.name, given)
-    if schema.name in _PRODUCTS:
+    if schema.name in _CHECKED_ON_CPU:
         dtypes = {one.dtype for one in given.values() if isinstance(one, torch.Tensor)}
         if len(dtypes) > 1:
             _call(schema, {name: _on_cpu(one) for name, one in given.items()})  # raises
@@ -47,7 +47,7 @@ def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
     try:
         results = _call(schema, {**meta})
     except RuntimeError:
-        if schema.name in _PRODUCTS:
+        if schema.name in _CHECKED_ON_CPU:
             _call(
                 schema, {name: _on_cpu(one) for name, one in given.items()}
             )  # raises the error that PyTorch raises on a CPU

@@ -318,13 +318,13 @@ KEYWORDS: dict[str, dict[str, Any]] = {
     "clamp": {"min": 0.3},
     "round.decimals": {"decimals": 1},
 }
-WHOLE_NUMBERS = ("bitwise", "gcd", "lcm")
+INTEGER_OPS = ("bitwise", "gcd", "lcm")
 
 
 def _pointwise(name: str) -> Sample:
     """A call of an overload with tensors of one shape and numbers for everything else."""
     schema = schema_of(f"aten::{name}")
-    whole = name.startswith(WHOLE_NUMBERS)
+    of_integers = name.startswith(INTEGER_OPS)
     tensors: list[torch.Tensor] = []
     taken: set[str] = set()
     rest: dict[str, Any] = {}
@@ -333,13 +333,13 @@ def _pointwise(name: str) -> Sample:
         kind = str(one.type)
         if kind == "Tensor" or (name == "clamp.Tensor" and one.name == "min"):
             size = (4, 1, 5) if len(tensors) == 1 and "backward" not in name else (4, 3, 5)
-            made = integers(7, *size) + 1 if whole else floats(*size) + 0.01 * len(tensors)
+            made = integers(7, *size) + 1 if of_integers else floats(*size) + 0.01 * len(tensors)
             taken.add(one.name)
             is_mask = one.name in ("mask", "condition")
             tensors.append(made > 0.5 if is_mask else floats() if name == "fill.Tensor" and tensors else made)
         elif not one.has_default_value():
             values: dict[str, Any] = {"bool": False, "int": 1, "str": "none"}
-            rest[one.name] = values.get(kind, 2 if whole else 0.5)
+            rest[one.name] = values.get(kind, 2 if of_integers else 0.5)
     if name == "masked_fill.Tensor":
         tensors[2] = floats()
     rest |= KEYWORDS.get(name, {})
