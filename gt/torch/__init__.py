@@ -23,6 +23,7 @@ from gt.torch import (  # noqa: E402 - the device must have its name first
     backward,
     compiling,
     custom_ops,
+    forward_mode,
     generators,
     linear,
     registration,
@@ -42,6 +43,7 @@ scopes.patch_modules_and_optimizers()
 storages.patch_storages()
 compiling.patch_compile()
 generators.patch_generator()
+forward_mode.patch_forward_mode()
 if not torch.cuda.is_available():
     patch_accelerator(_module)
 
