@@ -17,10 +17,10 @@ _OTHER_ON_META = frozenset(
     for name in (
         *("native_layer_norm", "native_batch_norm", "_native_batch_norm_legit_functional"),
         *("_native_batch_norm_legit.no_stats", "_batch_norm_with_update_functional"),
-        *("_native_batch_norm_legit", "_batch_norm_with_update"),
+        *("_native_batch_norm_legit", "_batch_norm_with_update", "_native_multi_head_attention"),
     )
 )
-"""Ops that have results with other sizes or dtypes on the meta device than on a worker."""
+"""Ops that have results with other sizes or dtypes on the meta device than on a worker, or more of them."""
 
 
 _CHECKED_ON_CPU = frozenset(
@@ -92,8 +92,8 @@ def _on_cpu(one: Any) -> Any:
     return torch.zeros(size, dtype=one.dtype, device="cpu").expand(one.shape)
 
 
-def _same(one: Layout, other: Layout) -> bool:
-    return (one.size, one.dtype) == (other.size, other.dtype)
+def _same(one: Layout, other: Layout | None) -> bool:
+    return other is not None and (one.size, one.dtype) == (other.size, other.dtype)
 
 
 def _on_meta(one: Any) -> Any:
