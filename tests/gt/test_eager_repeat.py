@@ -48,6 +48,7 @@ KINDS: dict[str, tuple[int, Callable[[], st.SearchStrategy[Any]]]] = {
     "relu": (1, st.none),
     "clamp": (1, lambda: st.fixed_dictionaries({"min": fractions, "max": st.none()})),
     "dropout": (1, lambda: st.fixed_dictionaries({"p": st.just(0.5), "seed": seeds})),
+    "dropout_mask": (1, lambda: st.fixed_dictionaries({"p": st.just(0.5), "seed": seeds})),
     "sum": (
         1,
         lambda: st.fixed_dictionaries({"dim": st.sampled_from([None, 0, 1]), "keepdim": st.booleans()}),
