@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from gt.torch import (
+    batched,
     foreach,
     fused_cells,
     linear,
@@ -73,6 +74,7 @@ def register() -> Any:
         **fused_cells.KERNELS,
         "linear": kernel("aten::linear"),
         "linear_backward": linear.linear_backward,
+        **batched.KERNELS,
         **normalization.KERNELS,
         **packing.KERNELS,
         **unsupported.KERNELS,

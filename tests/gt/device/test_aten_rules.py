@@ -52,6 +52,7 @@ _scores, _targets = floats(5, 4).log_softmax(1), integers(4, 5)
 _aten = torch.ops.aten
 _attention = _aten._scaled_dot_product_flash_attention_for_cpu
 _heads = (floats(4, 3, 5, 8), floats(4, 3, 5, 8), floats(4, 3, 5, 8))
+_groups = (floats(2, 6, 5, 8), floats(2, 3, 5, 8), floats(2, 3, 5, 8))
 
 
 def _with(name: str, *rest: Any) -> Callable[..., Any]:
@@ -106,6 +107,8 @@ SAMPLES: dict[str, list[Sample]] = {
         (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_heads, floats(4, 1, 5, 5))),
         (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_heads, floats(5, 5))),
         (lambda q, k, v: _attention(q, k, v), (*_heads[:1], floats(4, 1, 5, 8), floats(4, 1, 5, 8))),
+        (lambda q, k, v: _attention(q, k, v), _groups),
+        (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_groups, floats(2, 6, 5, 5))),
     ],
     "_scaled_dot_product_flash_attention_for_cpu_backward": [
         (
@@ -113,7 +116,13 @@ SAMPLES: dict[str, list[Sample]] = {
                 g, q, k, v, out, lse, 0.0, True
             ),
             (floats(4, 3, 5, 8), *_heads, *_attention(*_heads, is_causal=True)),
-        )
+        ),
+        (
+            lambda g, q, k, v, out, lse: _aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                g, q, k, v, out, lse, 0.0, False
+            ),
+            (floats(2, 6, 5, 8), *_groups, *_attention(*_groups)),
+        ),
     ],
     "convolution": [
         (
