@@ -125,6 +125,9 @@ _RULES_BY_ATEN_NAME: dict[str, AtenRule] = {
     "slice_backward": rules.slice_backward,
     "select_backward": rules.slice_backward,
     # indexing
+    "_embedding_bag": rules.embedding_bag,
+    "_embedding_bag_forward_only": rules.embedding_bag,
+    "_embedding_bag_dense_backward": rules.embedding_bag_backward,
     "index_select": rules.index_select,
     "index.Tensor": rules.index,
     **dict.fromkeys(("index_put", "_index_put_impl", "_unsafe_index_put"), rules.index_put),

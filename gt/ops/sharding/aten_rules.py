@@ -362,3 +362,17 @@ def index_add(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
     dim = attrs["dim"] % rank
     splits = [Split((axis, None, axis), axis, n) for axis, n in enumerate(x.shape) if axis != dim and n > 1]
     return [*splits, *([Split(("once", 0, dim), "sum", index.shape[0])] if index.shape[0] > 1 else [])]
+
+
+def embedding_bag(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
+    """Splits along the columns of the table. What was largest in a bag is known for each column."""
+    columns, whole = inputs[0].shape[1], (None,) * (len(inputs) - 1)
+    out = tuple([1 if len(one.shape) == 2 else None for one in outs])
+    return [Split((1, *whole), out, columns, nonempty=True)] if columns > 1 else []
+
+
+def embedding_bag_backward(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
+    """The gradient of the table: splits along its columns."""
+    columns = outs[0].shape[1]
+    cuts = tuple([1 if len(x.shape) == 2 else None for x in inputs])
+    return [Split(cuts, 1, columns, nonempty=True)] if columns > 1 else []
