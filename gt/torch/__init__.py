@@ -26,6 +26,7 @@ from gt.torch import (  # noqa: E402 - the device must have its name first
     forward_mode,
     generators,
     linear,
+    pinned,
     registration,
     scopes,
     set_data,
@@ -46,6 +47,7 @@ generators.patch_generator()
 forward_mode.patch_forward_mode()
 if not torch.cuda.is_available():
     patch_accelerator(_module)
+    pinned.patch_pinned_memory()
 
 from gt.torch.shard import shard  # noqa: E402 - the kernels must be registered first
 
