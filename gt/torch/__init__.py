@@ -27,6 +27,7 @@ from gt.torch import (  # noqa: E402 - the device must have its name first
     generators,
     linear,
     pinned,
+    printing,
     registration,
     scopes,
     set_data,
@@ -45,6 +46,7 @@ storages.patch_storages()
 compiling.patch_compile()
 generators.patch_generator()
 forward_mode.patch_forward_mode()
+printing.patch_printing()
 if not torch.cuda.is_available():
     patch_accelerator(_module)
     pinned.patch_pinned_memory()
