@@ -21,6 +21,7 @@ from gt.torch import (  # noqa: E402 - the device must have its name first
     attention,
     autocast,
     backward,
+    collectives,
     compiling,
     custom_ops,
     forward_mode,
@@ -37,7 +38,7 @@ from gt.torch import (  # noqa: E402 - the device must have its name first
 
 _libraries = [
     *(registration.register(), attention.register(), linear.register()),
-    *(one for library in (autocast, custom_ops, unsupported) for one in library.register()),
+    *(one for library in (autocast, collectives, custom_ops, unsupported) for one in library.register()),
 ]
 set_data.move_by_data()
 backward.patch_backward()

@@ -111,7 +111,8 @@ def _refusing(name: str) -> Any:
     def refuse(self: Storage, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"UntypedStorage.{name}: storages of the device tapestry have no memory in this process. "
-            "Use the tensor: tensor.cpu(), tensor.copy_(), tensor.resize_()"
+            "Use the tensor: tensor.cpu(), tensor.copy_(), tensor.resize_(). In place of PyTorch's "
+            'fully_shard: gt.torch.shard(model, "fsdp")'
         )
 
     return refuse
