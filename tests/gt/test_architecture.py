@@ -83,7 +83,7 @@ def visited_modules(arguments: str, folder: Path) -> dict[str, set[str]]:
     """The modules of gt that `a + b` and its read visit: in the program, and in gt.server and gt.worker."""
     (folder / "sitecustomize.py").write_text(TRACER)
     path = os.pathsep.join([str(folder), str(ROOT)])
-    run_python("-c", PROGRAM % arguments, environment={"PYTHONPATH": path, "TRACES": str(folder)})
+    run_python("-c", PROGRAM % arguments, environment={"PYTHONPATH": path, "TRACES": str(folder)}, fresh=True)
     found: dict[str, set[str]] = {}
     for trace in folder.glob("*.trace"):
         command, _, files = trace.read_text().partition("\n\n")

@@ -40,7 +40,7 @@ def test_importing_gt_and_shaping_tensors_loads_no_engine():
         "import gt, sys; gt.client.client.FLUSH_SECONDS = 60; x = gt.ones(3) + 1; assert x.shape == (3,);"
         "print('torch' in sys.modules)"
     )
-    done = run_python("-c", code)
+    done = run_python("-c", code, fresh=True)
     assert (done.stdout.strip(), done.stderr) == ("False", "")
 
 

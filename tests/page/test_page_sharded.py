@@ -223,8 +223,8 @@ def test_a_server_that_is_not_there_is_said():
     assert "127.0.0.1:1" in failed.stderr
 
 
-def test_a_server_that_ends_leaves_what_was_seen(browser: Any):
-    with cluster(workers=1) as ending, visit(browser, viewport={"width": 1280, "height": 800}) as seen:
+def test_a_server_that_ends_leaves_what_was_seen(context: Any):
+    with cluster(workers=1) as ending, visit(context) as seen:
         train(ending, steps=1)
         _, address = start_page(ending)
         open_cluster(seen.page, address)

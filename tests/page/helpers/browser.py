@@ -9,7 +9,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, Route, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    Route,
+    sync_playwright,
+)
 
 from tests.programs import TIMEOUT
 
@@ -23,7 +32,7 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # One process that draws, for all pages: starting one takes a fifth of what a page takes.
+    # One process that draws, for all pages of a host (see the fixture `context`).
     "--process-per-site",
     "--renderer-process-limit=1",
 )
@@ -82,8 +91,9 @@ def chromium_or_skip() -> contextlib.AbstractContextManager[Browser]:
 
 
 @contextlib.contextmanager
-def visit(browser: Browser, **options: Any) -> Iterator[Visit]:
-    """An empty page with its own context. `options` are those of Playwright's new_page."""
+def visit(browser: Browser | BrowserContext, **options: Any) -> Iterator[Visit]:
+    """An empty page, in a context of its own if a browser is given. `options` are those of Playwright's
+    new_page."""
     page = browser.new_page(**options)
     page.set_default_timeout(TIMEOUT * 1000)
     try:
