@@ -34,7 +34,7 @@ IN_PLACE: dict[str, Callable[..., Any]] = {
 }
 """By op. If all inputs have the same dtype and shape, the result has them, too."""
 
-_NUMBERS = frozenset(("alpha", "value", "weight", RESULTS))
+_NUMBER_ATTRIBUTES = frozenset(("alpha", "value", "weight", RESULTS))
 """The attributes that ops of these names may have: with others, some inputs are no tensors."""
 
 _FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -47,7 +47,7 @@ def in_place(op: str, attrs: dict[str, Any] | None) -> Callable[..., Any] | None
         return function
     if op.startswith(PREFIX):
         given = {name: one for name, one in attrs.items() if name != RESULTS}
-        return functools.partial(function, **given) if attrs.keys() <= _NUMBERS else None
+        return functools.partial(function, **given) if attrs.keys() <= _NUMBER_ATTRIBUTES else None
     if attrs.keys() != {"scalar", "reflected"} or attrs["reflected"] or isinstance(attrs["scalar"], complex):
         return None
     scalar = attrs["scalar"]
@@ -59,7 +59,7 @@ def in_memory_of_first(function: Callable[..., Any], inputs: Sequence[Any], refe
     cannot be used.
 
     `references` is how many references to the first input the caller has, besides `inputs`. If there are
-    others, or views of it, somebody may still read it.
+    others, or views of it, it may still be read.
     """
     x = inputs[0]
     if (
