@@ -334,6 +334,8 @@ def test_a_process_that_joins_late_is_used_and_a_killed_one_is_not(monkeypatch: 
                 lost.numpy()
         assert gt.ones(100, 100).sum().item() == 10_000
         started.processes[2].kill()
+        # What the server still sends to it, because it does not know of its end, is lost.
+        eventually(lambda: not client.get_dispatcher_stats()["workers"])
         waits = gt.ones(10)
         waits._value.client.flush()
         started.start_worker()
