@@ -209,6 +209,9 @@ def _on_threads(
     except BaseException:  # KeyboardInterrupt
         turns.stop()
         _interrupt(pool, ended)
+        for thread in pool:
+            if thread.is_alive():  # it is about to end
+                thread.join()
         raise
     for thread in pool:
         thread.join()
