@@ -7,6 +7,7 @@ ops inside the program may take long: there it is raised between two ops, in fun
 `interruptible`.
 """
 
+import inspect
 import signal
 import threading
 from collections.abc import Callable
@@ -16,8 +17,13 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PACKAGE = str(Path(__file__).parent)
-_ENGINES = str(Path(__file__).parent / "worker" / "engine")
+# The functions that Python's signal module wraps to convert numbers into enums, which takes longer than all
+# else; each batch calls them three times.
+_get_handler: Any = inspect.unwrap(signal.getsignal)
+_set_handler: Any = inspect.unwrap(signal.signal)
+
+_GT_FOLDER = str(Path(__file__).parent)
+_ENGINE_FOLDER = str(Path(__file__).parent / "worker" / "engine")
 _interruptible: set[CodeType] = set()
 
 
@@ -44,11 +50,11 @@ class _Deferred:
         if threading.current_thread() is not threading.main_thread():
             return
         if not self._depth:
-            handler = signal.getsignal(signal.SIGINT)
+            handler = _get_handler(signal.SIGINT)
             if not callable(handler):
                 return  # it is ignored, or ends the program
             self._handler = handler
-            signal.signal(signal.SIGINT, self._note)
+            _set_handler(signal.SIGINT, self._note)
         self._depth += 1
 
     def __exit__(self, *error: object) -> None:
@@ -57,7 +63,7 @@ class _Deferred:
         self._depth -= 1
         if self._depth:
             return
-        signal.signal(signal.SIGINT, self._handler)
+        _set_handler(signal.SIGINT, self._handler)
         pressed, self._pressed = self._pressed, None
         if pressed is not None:
             self._handler(signal.SIGINT, pressed)
@@ -75,7 +81,7 @@ def _may_interrupt(frame: FrameType | None) -> bool:
         if frame.f_code in _interruptible:
             return True
         file = frame.f_code.co_filename
-        if file.startswith(_PACKAGE) and not file.startswith(_ENGINES):
+        if file.startswith(_GT_FOLDER) and not file.startswith(_ENGINE_FOLDER):
             return False
         frame = frame.f_back
     return False

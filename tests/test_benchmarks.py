@@ -1,5 +1,6 @@
 """The benchmarks' front door works, and every benchmark runs. No time is ever asserted."""
 
+import inspect
 import json
 import re
 
@@ -9,6 +10,7 @@ from benchmarks import gt_collectives, gt_hotpaths, gt_scaling, tv_core
 from benchmarks.__main__ import main
 from benchmarks.ablations import MECHANISMS
 from benchmarks.harness import BENCHMARKS, Benchmark, Goal, cost_at_most, run, seconds_at_most, speed_at_least
+from benchmarks.running_system import use_system
 from tests.gt.helpers.servers import cluster, free_port
 from tests.programs import ROOT, run_python
 
@@ -118,6 +120,7 @@ print(sorted(gt.debug.get_worker_stats()), (gt.ones(2) + 1).tolist())
 
 
 def test_scripts_use_the_system_that_runs_at_the_default_port():
+    assert inspect.signature(use_system).parameters["port"].default == 12345, "that of simple_launch.py"
     with cluster(workers=2) as running:
         said = run_python("-c", USE.format(port=running.port)).stdout.splitlines()
     assert said == [f"the system at localhost:{running.port}", "['worker_0', 'worker_1'] [2.0, 2.0]"]

@@ -1,8 +1,8 @@
 """Write what the server sends as TypeScript, from the structs that it is made of.
 
-    python -m tools.page_types      # rewrites frontend/src/payloads.ts
+    python -m tools.page_types      # rewrites frontend/src/payloads/
 
-A test compares the file with what this would write, so the two sides cannot part.
+A test compares the files with what this would write, so the two sides cannot part.
 """
 
 import types
@@ -14,7 +14,7 @@ import msgspec
 
 from triton_viz.visualizer.payloads import PAYLOADS
 
-PATH = Path(__file__).parents[1] / "frontend" / "src" / "payloads.ts"
+FOLDER = Path(__file__).parents[1] / "frontend" / "src" / "payloads"
 _HEAD = """\
 // What the server sends. Written by `python -m tools.page_types` from triton_viz/visualizer/payloads.py:
 // change it there. GLOSSARY.md says what each field means.
@@ -22,12 +22,15 @@ _HEAD = """\
 _PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", Any: "unknown"}
 
 
-def typescript() -> str:
-    """The whole file."""
-    written: dict[str, str] = {}
-    for payload in PAYLOADS:
-        _write(payload, written)
-    return _HEAD + "".join(written.values())
+def typescript() -> dict[str, str]:
+    """The text of each file, by its name."""
+    files = {}
+    for module, payloads in PAYLOADS.items():
+        written: dict[str, str] = {}
+        for payload in payloads:
+            _write(payload, written)
+        files[f"{module}.ts"] = _HEAD + "".join(written.values())
+    return files
 
 
 def _write(struct: type[msgspec.Struct], written: dict[str, str]) -> None:
@@ -63,5 +66,10 @@ def _type(hint: Any, written: dict[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    PATH.write_text(typescript())
-    print(f"{PATH.relative_to(PATH.parents[2])}: {len(PAYLOADS)} payloads")
+    texts = typescript()
+    for path in FOLDER.iterdir():
+        if path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        (FOLDER / name).write_text(text)
+    print(f"{FOLDER.relative_to(FOLDER.parents[2])}: {', '.join(texts)}")

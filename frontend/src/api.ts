@@ -4,16 +4,12 @@ import type {
   BinaryHeader,
   ElementTip,
   Histogram,
-  IssueList,
-  LaunchList,
-  LineTable,
-  OpCode,
-  Profile,
-  ProgramData,
   SbufTimeline,
-  TapeSlice,
   TrafficTable,
-} from "./payloads";
+} from "./payloads/memory_payloads";
+import type { LineTable, OpCode, ProgramData } from "./payloads/program_payloads";
+import type { IssueList, Profile } from "./payloads/report_payloads";
+import type { LaunchList, TapeSlice } from "./payloads/server_payloads";
 import type { Program } from "./types";
 
 /** A failed request. `gone` is true if no server answered. */

@@ -4,7 +4,7 @@ import { ApiError, api } from "./api";
 import { byId, empty, make, svg } from "./dom";
 import { formatNumber } from "./format";
 import type { Actions } from "./panel";
-import type { ElementTip, Histogram } from "./payloads";
+import type { ElementTip, Histogram } from "./payloads/memory_payloads";
 import type { Scene } from "./tensors";
 
 const [WIDTH, HEIGHT] = [320, 90];

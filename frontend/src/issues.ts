@@ -3,7 +3,7 @@
 import { api } from "./api";
 import { byId, empty, make, plural, table } from "./dom";
 import type { Actions } from "./panel";
-import type { IssueList, IssuePayload } from "./payloads";
+import type { IssueList, IssuePayload } from "./payloads/report_payloads";
 import type { Launch } from "./types";
 
 /** Shows a launch's issues. */

@@ -18,7 +18,7 @@ import { positionOf, programAt } from "./map";
 import { opsPanel } from "./oplist";
 import { pager } from "./paging";
 import type { Actions, Focus, Panel } from "./panel";
-import type { ProgramData } from "./payloads";
+import type { ProgramData } from "./payloads/program_payloads";
 import { showProfile } from "./profile";
 import { programsPanel } from "./programs";
 import { listenScheme } from "./scheme";

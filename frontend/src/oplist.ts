@@ -6,7 +6,7 @@ import { byId, make } from "./dom";
 import { firstOf, type Node, treeOf } from "./iterations";
 import { inView, type Loop, type Row, rowsOf, scrolledTo } from "./oprows";
 import type { Actions, Panel } from "./panel";
-import type { ProgramData } from "./payloads";
+import type { ProgramData } from "./payloads/program_payloads";
 import type { Op } from "./types";
 
 /** The panel of the ops. */

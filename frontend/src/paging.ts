@@ -1,6 +1,6 @@
 // Paging: the ops of a large program come in several answers, each of which is fetched once.
 
-import type { ProgramData } from "./payloads";
+import type { ProgramData } from "./payloads/program_payloads";
 
 /** Fetches the answer of a program that begins with its op number `first`. */
 export type Fetch = (of: ProgramData, first: number) => Promise<ProgramData>;

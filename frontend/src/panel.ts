@@ -1,6 +1,6 @@
 // The interface of the page's panels, and the actions that they may call.
 
-import type { ProgramData } from "./payloads";
+import type { ProgramData } from "./payloads/program_payloads";
 import type { Op, Program } from "./types";
 
 /** One part of the page. `show` receives each newly fetched program, `select` each selected op. */

@@ -5,7 +5,9 @@ import { byId, empty, make, plural, table } from "./dom";
 import { formatBytes, formatSeconds, formatShare, formatShort } from "./format";
 import { METRICS, programMap } from "./map";
 import type { Actions } from "./panel";
-import type { ChipReport, KernelReport, Profile, ProgramData, Traffic } from "./payloads";
+import type { Traffic } from "./payloads/memory_payloads";
+import type { ProgramData } from "./payloads/program_payloads";
+import type { ChipReport, KernelReport, Profile } from "./payloads/report_payloads";
 import { roofline } from "./roofline";
 
 /** Shows the profile of a launch. */

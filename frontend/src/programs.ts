@@ -4,7 +4,7 @@ import { byId, make } from "./dom";
 import { countOf } from "./layout";
 import { METRICS, programMap } from "./map";
 import type { Actions, Panel } from "./panel";
-import type { ProgramData } from "./payloads";
+import type { ProgramData } from "./payloads/program_payloads";
 import type { Program } from "./types";
 
 const TALLEST = 170;

@@ -5,7 +5,7 @@ import { api } from "./api";
 import { byId, make, plural, reveal } from "./dom";
 import { formatBytes, formatShare } from "./format";
 import type { Actions, Panel } from "./panel";
-import type { LineHeat, ProgramData } from "./payloads";
+import type { LineHeat, ProgramData } from "./payloads/program_payloads";
 import type { Op } from "./types";
 
 /** The panel of the source. */

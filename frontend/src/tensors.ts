@@ -9,7 +9,7 @@ import { byId, make } from "./dom";
 import { elementCard } from "./element";
 import { arrange, type Layout, matrixOf } from "./layout";
 import type { Actions, Focus, Panel } from "./panel";
-import type { ProgramData } from "./payloads";
+import type { ProgramData } from "./payloads/program_payloads";
 import { TensorView } from "./tensorview";
 import type { Op } from "./types";
 

@@ -1,6 +1,7 @@
-// Short names for what the server sends; the fields are in payloads.ts, which is generated.
+// Short names for what the server sends; the fields are in payloads/, which is generated.
 
-import type { AccessPayload, DotPayload, LaunchSummary, OpPayload, TensorPayload } from "./payloads";
+import type { AccessPayload, DotPayload, OpPayload, TensorPayload } from "./payloads/program_payloads";
+import type { LaunchSummary } from "./payloads/server_payloads";
 
 /** The index of a program in a grid, or a grid's sizes: along x, y and z. */
 export type Program = [number, number, number];

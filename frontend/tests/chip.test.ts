@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { inUse, levelAt, levelsOf, rowsOf, scaleOf } from "../src/chip/use";
-import type { SbufBuffer } from "../src/payloads";
+import type { SbufBuffer } from "../src/payloads/memory_payloads";
 
 function buffer(name: string, line: number, start: number, end: number, bytes = 4): SbufBuffer {
   return {

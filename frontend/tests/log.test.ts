@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { InstructionLog } from "../src/cluster/log";
-import type { TapeSlice } from "../src/payloads";
+import type { TapeSlice } from "../src/payloads/server_payloads";
 
 /** A server's log, and how often it was asked. */
 function served(text: string) {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { pager } from "../src/paging";
-import type { ProgramData } from "../src/payloads";
+import type { ProgramData } from "../src/payloads/program_payloads";
 
 const TOTAL = 10;
 const AT_ONCE = 4;

@@ -13,7 +13,7 @@ import msgspec
 from gt.dispatcher.instruction_stream import Entry
 from gt.stream.instructions import EXCHANGE_KINDS
 
-_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_SIZE_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 EXCHANGES = frozenset({*EXCHANGE_KINDS, "ShardOp"})
 """The instructions that move parts of tensors between workers, or combine them, by name."""
 COMPUTES_NOTHING = frozenset({"FreeTensor", "Site"})
@@ -148,7 +148,7 @@ def read_line(line: str) -> Entry | None:
         return None
     return Entry(
         float(time[1]), int(number[1:]), event, source, command,
-        int(float(bytes_[1]) * _UNITS[bytes_[2]]), details,
+        int(float(bytes_[1]) * _SIZE_UNITS[bytes_[2]]), details,
     )  # fmt: skip
 
 

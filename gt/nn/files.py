@@ -22,7 +22,7 @@ from gt.tensors.base import upload
 from gt.tensors.tensor import Tensor
 from gt.transport.arrays import numpy_dtype
 
-_NAMES = {
+_SAFETENSORS_DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
     "int8": "I8",
@@ -34,7 +34,7 @@ _NAMES = {
     "float32": "F32",
     "float64": "F64",
 }
-_DTYPES = {short: name for name, short in _NAMES.items()}
+_GT_DTYPES = {short: name for name, short in _SAFETENSORS_DTYPES.items()}
 _SHAPE = "gt.shape"
 """The metadata key of the structure of nested values."""
 
@@ -78,9 +78,9 @@ def load(path: str | Path) -> Any:
         ) from None
     client, tensors = current(), {}
     for name, entry in safetensors.deserialize(Path(path).read_bytes()):
-        if entry["dtype"] not in _DTYPES:
+        if entry["dtype"] not in _GT_DTYPES:
             raise StateError(f"{path}: tensor {name!r} has dtype {entry['dtype']}, which GT does not have")
-        array = np.frombuffer(entry["data"], numpy_dtype(_DTYPES[entry["dtype"]]))
+        array = np.frombuffer(entry["data"], numpy_dtype(_GT_DTYPES[entry["dtype"]]))
         tensors[name] = upload(client, array.reshape(entry["shape"]))
     return _unpack(json.loads(metadata[_SHAPE]), tensors.__getitem__) if _SHAPE in metadata else tensors
 

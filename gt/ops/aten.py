@@ -43,7 +43,7 @@ TORCH_DTYPES = (
 
 _RESULT = re.compile(r"(\w{1,20})\[(\d{1,12}(?:x\d{1,12}){0,63})?\]")
 _MAX_BYTES = 1 << 40
-_MAX_TEXT = 1 << 16
+_MAX_RESULTS_TEXT = 1 << 16
 
 
 def result_text(shape: Iterable[int], dtype: str) -> str:
@@ -90,6 +90,6 @@ def results_of(op: str, inputs: tuple[Spec, ...], attrs: Mapping[str, Any]) -> t
     text = attrs.get(RESULTS)
     if text is None:
         return ()
-    if not isinstance(text, str) or len(text) > _MAX_TEXT:
+    if not isinstance(text, str) or len(text) > _MAX_RESULTS_TEXT:
         raise ValueError(f"{op}: the attribute {RESULTS!r} must be a string such as float32[4x8]")
     return _read_results(text)

@@ -21,6 +21,10 @@ def _dropout(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     return inputs[0]
 
 
+def _dropout_mask(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
+    return Spec(inputs[0].shape, "bool")
+
+
 def _update(inputs: tuple[Spec, ...], attrs: dict[str, Any]) -> Spec:
     """The spec of the first input; all inputs must have one shape."""
     first = inputs[0]
@@ -49,6 +53,9 @@ ROWS = [
         sharding=sharding.dropout,
         run_time=SEEDED,
     ),
+    # Which elements a dropout keeps. It has the layout of x, of which only the shape matters: numbers that
+    # are drawn without inputs would be split along the first axis, and x moved to them.
+    _row("dropout_mask", _dropout_mask, sharding=sharding.dropout, run_time=SEEDED),
     # x * x_scale + y * y_scale: momentum, weight decay, moving averages and the plain SGD step.
     _row("weighted_sum", _update, compiled_numbers=("x_scale", "y_scale")),
     # average * decay + gradient**2 * (1 - decay)

@@ -130,7 +130,7 @@ def is_tiny(names: Sequence[Any]) -> bool:
 
 # --- equality of ops ---
 
-_PLAIN = frozenset((int, bool, str, type(None)))
+_EXACT_TYPES = frozenset((int, bool, str, type(None)))
 """Types for which == is exact, unlike for (1,) and (True,), which are equal."""
 
 
@@ -147,7 +147,7 @@ def alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
             return False
         if is_run_time(name, value):
             continue
-        if kind in _PLAIN:
+        if kind in _EXACT_TYPES:
             if value != other:
                 return False
         elif repr(value) != repr(other):

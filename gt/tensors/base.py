@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Number = bool | int | float
 
-_PLAIN = (bool, int, float)
+_PYTHON_NUMBERS = (bool, int, float)
 _frame = sys._getframe
 
 
@@ -184,7 +184,7 @@ def check_number(value: Number) -> Number:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise OverflowError(f"{value} does not fit in 64 bits, the size of integers")
     # NumPy's float64 is a subclass of float that cannot be encoded in an instruction.
-    return value if type(value) in _PLAIN else float(value)
+    return value if type(value) in _PYTHON_NUMBERS else float(value)
 
 
 def check_dtype(dtype: Any) -> str:

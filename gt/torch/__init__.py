@@ -21,10 +21,14 @@ from gt.torch import (  # noqa: E402 - the device must have its name first
     attention,
     autocast,
     backward,
+    collectives,
     compiling,
     custom_ops,
+    forward_mode,
     generators,
     linear,
+    pinned,
+    printing,
     registration,
     scopes,
     set_data,
@@ -34,7 +38,7 @@ from gt.torch import (  # noqa: E402 - the device must have its name first
 
 _libraries = [
     *(registration.register(), attention.register(), linear.register()),
-    *(one for library in (autocast, custom_ops, unsupported) for one in library.register()),
+    *(one for library in (autocast, collectives, custom_ops, unsupported) for one in library.register()),
 ]
 set_data.move_by_data()
 backward.patch_backward()
@@ -42,8 +46,11 @@ scopes.patch_modules_and_optimizers()
 storages.patch_storages()
 compiling.patch_compile()
 generators.patch_generator()
+forward_mode.patch_forward_mode()
+printing.patch_printing()
 if not torch.cuda.is_available():
     patch_accelerator(_module)
+    pinned.patch_pinned_memory()
 
 from gt.torch.shard import shard  # noqa: E402 - the kernels must be registered first
 

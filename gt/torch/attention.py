@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from gt.torch import forward_mode
+
 Tensor = torch.Tensor
 
 _choice: Any = torch._C._VariableFunctions._fused_sdp_choice  # type: ignore[attr-defined]
@@ -52,6 +54,8 @@ def scaled_dot_product_attention(
 
 def _is_fused(tensors: tuple[Tensor | None, ...], options: dict[str, Any]) -> bool:
     """Whether PyTorch would fuse attention over CPU tensors with these layouts."""
+    if forward_mode.is_active():
+        return False  # the fused op has no forward formula
     grad = torch.is_grad_enabled()
     found = tuple([one if one is None else (*_layout(one), grad and one.requires_grad) for one in tensors])
     if any(type(n) is not int for one in found if one is not None for n in (*one[0], *one[1])):
@@ -59,7 +63,8 @@ def _is_fused(tensors: tuple[Tensor | None, ...], options: dict[str, Any]) -> bo
     key = (*found, *options.values(), torch.backends.cuda.flash_sdp_enabled())  # for all devices
     fused = _chosen.get(key)
     if fused is None:
-        with _disable_current_modes():  # torch.compile's, of tensors without data
+        # Modes of torch.compile are for tensors without data, and those of torch.func for wrapped ones.
+        with _disable_current_modes(), torch._C._DisableFuncTorch():
             like: list[Any] = [one if one is None else _like(*one) for one in found]
             fused = _chosen[key] = _choice(*like, **options) == _FLASH
         if len(_chosen) > 10_000:
@@ -73,4 +78,4 @@ def _layout(tensor: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], torch.dty
 
 def _like(size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, requires_grad: bool) -> Tensor:
     """A CPU tensor without data, for PyTorch's checks."""
-    return torch.empty_strided(size, stride, dtype=dtype, device="cpu").requires_grad_(requires_grad)
+    return torch.empty_strided(size, stride, dtype=dtype, device="cpu", requires_grad=requires_grad)

@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from gt.torch.buffers import DEVICE, is_on_device
 
@@ -33,6 +33,18 @@ def _run_on_cpu(op: Any, *args: Any, **kwargs: Any) -> Any:
             "for its data",
             stacklevel=2,
         )
+    return run_on_cpu(op, args, kwargs)
+
+
+def _is_written(argument: Any) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
+
+
+def run_on_cpu(op: Any, args: Any, kwargs: Any, call: Any = None, writes: Any = _is_written) -> Any:
+    """Call an op with copies of its tensors on the CPU; tensors that it changes or returns are moved back.
+
+    `call` calls the op, and `writes` says whether it changes an argument, where its schema does not.
+    """
     originals: dict[int, torch.Tensor] = {}
     copies: dict[int, torch.Tensor] = {}
 
@@ -45,11 +57,11 @@ def _run_on_cpu(op: Any, *args: Any, **kwargs: Any) -> Any:
         return copies[id(one)]
 
     args, kwargs = tree_map(to_cpu, (args, kwargs))
-    result = op(*args, **kwargs)
+    result = (call or op)(*args, **kwargs)
     for n, argument in enumerate(op._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
+        if writes(argument):
             given: Any = args[n] if n < len(args) else kwargs.get(argument.name)
-            for changed in given if isinstance(given, list | tuple) else [given]:
+            for changed in tree_leaves(given):
                 if id(changed) in originals:
                     originals[id(changed)].copy_(changed)
 

@@ -26,7 +26,7 @@ _OVERLOADS = {
 }
 """By op, for each overload over lists: the overload for one tensor."""
 
-_EXPLICIT = torch._C.DispatchKey.CompositeExplicitAutograd
+_EXPLICIT_KEY = torch._C.DispatchKey.CompositeExplicitAutograd
 
 
 def _kernel(name: str, each: str) -> Callable[..., Any]:
@@ -39,7 +39,7 @@ def _kernel(name: str, each: str) -> Callable[..., Any]:
         nonlocal run
         count = len(args[0])
         if not count or any(type(one) is list and len(one) != count for one in args):
-            return schema_of(f"aten::{name}").function._op_dk(_EXPLICIT, *args, **kwargs)  # raises
+            return schema_of(f"aten::{name}").function._op_dk(_EXPLICIT_KEY, *args, **kwargs)  # raises
         if run is None:
             run = operation(f"aten::{each}").kernel
         columns: list[Sequence[Any]] = [one if type(one) is list else [one] * count for one in args]

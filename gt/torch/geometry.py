@@ -121,15 +121,25 @@ def _refine(
     Returns the refined shape, the basic index into it, the order of what the index leaves, and the view's
     size with 1 in place of expanded dimensions.
     """
-    total = math.prod(shape)
+    if any(s < 0 for s in view.stride):
+        return None
     active = sorted(
         (s, n, d) for d, (n, s) in enumerate(zip(view.size, view.stride, strict=True)) if n > 1 and s > 0
     )
-    if any(s < 0 for s in view.stride):
-        return None
-    cuts = _cuts(shape, total, active)
-    if cuts is None:
-        return None
+    ends, steps = {s * n for s, n, _ in active}, set(contiguous_strides(shape))
+    # As few cuts as possible: an op on parts of an axis should still have that axis.
+    for optional in (steps, ends | steps):
+        cuts = _cuts(math.prod(shape), active, optional)
+        found = None if cuts is None else _pieces(cuts, view, active)
+        if found is not None:
+            return found
+    return None
+
+
+def _pieces(
+    cuts: list[int], view: Geometry, active: list[tuple[int, int, int]]
+) -> tuple[tuple[int, ...], list[Any], tuple[int, ...], tuple[int, ...]] | None:
+    """The result of `_refine` for a refinement with these strides."""
     sizes = [after // cut for cut, after in itertools.pairwise(cuts)]
     starts, rest = [0] * len(sizes), view.offset
     for j in reversed(range(len(sizes))):
@@ -164,15 +174,13 @@ def _refine(
     return tuple(reversed(sizes)), index, dims, kept
 
 
-def _cuts(shape: tuple[int, ...], total: int, active: list[tuple[int, int, int]]) -> list[int] | None:
-    """The strides of a refinement of a contiguous shape that has the view's strides among its own."""
-    wanted = {1, total} | {s for s, _, _ in active}
-    # Cut where both a dimension of the shape and one of the view end, if there is such a place.
-    optional = sorted({s * n for s, n, _ in active} | set(contiguous_strides(shape)))
-    cuts = sorted(wanted)
+def _cuts(total: int, active: list[tuple[int, int, int]], optional: set[int]) -> list[int] | None:
+    """The strides of a refinement of a contiguous shape that has the view's strides among its own, and of the
+    optional ones those that fit."""
+    cuts = sorted({1, total} | {s for s, _, _ in active})
     if any(after % cut for cut, after in itertools.pairwise(cuts)):
         return None
-    for one in optional:
+    for one in sorted(optional):
         if one in cuts or one > total:
             continue
         trial = sorted([*cuts, one])

@@ -141,6 +141,16 @@ def _fill(given: dict[str, Any]) -> Lowered | None:
     return _filled(given["self"].shape, given.get("value", 0), given["self"].dtype)
 
 
+def _arange(given: dict[str, Any]) -> Lowered | None:
+    start, step, dtype = given.get("start", 0), given.get("step", 1), given["dtype"] or torch.int64
+    numbers = (start, given["end"], step)
+    if any(type(one) is not int for one in numbers) or dtype not in (torch.int64, torch.int32):
+        return None
+    count = len(range(*numbers))
+    name = str(dtype).removeprefix("torch.")
+    return "arange", (), {"shape": [count], "start": start, "step": step, "dtype": name}
+
+
 def _reflected(given: dict[str, Any]) -> Lowered | None:
     if given["alpha"] != 1 or type(given["other"]) not in _NUMBERS:
         return None
@@ -203,6 +213,7 @@ ROW_LOWERINGS: dict[str, Lowering] = {
     "aten::triu": _triangle("triu"),
     "aten::_to_copy": _cast,
     "aten::full": _full,
+    **dict.fromkeys(("aten::arange", "aten::arange.start", "aten::arange.start_step"), _arange),
     "aten::fill.Scalar": _fill,
     "aten::zero": _fill,
     "aten::rsub.Scalar": _reflected,

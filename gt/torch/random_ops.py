@@ -12,10 +12,10 @@ import torch
 
 from gt.ops.dtypes import PRECISION
 from gt.ops.run_time import with_seed
-from gt.torch.buffers import DEVICE, contiguous, create, emit, name_of
+from gt.torch.buffers import DEVICE, contiguous, create, emit, name_of, read
 from gt.torch.generators import drawing_from, next_seed
 
-_DRAWN = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+_DRAWN_DTYPES = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 
 
 def _draw(row: str, size: tuple[int, ...], dtype: torch.dtype, **more: Any) -> torch.Tensor:
@@ -30,7 +30,7 @@ def _uniform(like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tens
 
 def _working(dtype: torch.dtype) -> torch.dtype:
     """The dtype that numbers for a tensor are drawn in."""
-    return dtype if dtype in _DRAWN else torch.float32
+    return dtype if dtype in _DRAWN_DTYPES else torch.float32
 
 
 def _normal(size: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
@@ -152,7 +152,8 @@ def native_dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[t
     """The kernel of dropout: the result, and which elements are kept."""
     if train is False or p == 0:
         return input.clone(), torch.ones_like(input, dtype=torch.bool)
-    keep = _uniform(input, torch.float32) >= p
+    attrs = with_seed({"p": float(p)}, next_seed())
+    keep = create(contiguous(tuple(input.shape), torch.bool), emit("dropout_mask", (read(input),), attrs))
     return input * keep * (1 / (1 - p) if p < 1 else 0.0), keep
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from gt.torch import (
+    batched,
     foreach,
     fused_cells,
     linear,
@@ -43,8 +44,8 @@ VIEWS = (
 )
 """Ops that only change sizes, strides, offsets and storages: PyTorch's own kernels do that for any device."""
 
-_COMPOSED = "CompositeImplicitAutograd"
-_EXPLICIT = "CompositeExplicitAutograd"
+_COMPOSED_KEY_NAME = "CompositeImplicitAutograd"
+_EXPLICIT_KEY_NAME = "CompositeExplicitAutograd"
 
 
 def register() -> Any:
@@ -73,6 +74,7 @@ def register() -> Any:
         **fused_cells.KERNELS,
         "linear": kernel("aten::linear"),
         "linear_backward": linear.linear_backward,
+        **batched.KERNELS,
         **normalization.KERNELS,
         **packing.KERNELS,
         **unsupported.KERNELS,
@@ -86,7 +88,9 @@ def register() -> Any:
                 continue
             if name in own:
                 library.impl(name, "PrivateUse1", own[name])
-            elif not has(full, _COMPOSED) and not (has(full, _EXPLICIT) and _left_to_pytorch(name)):
+            elif not has(full, _COMPOSED_KEY_NAME) and not (
+                has(full, _EXPLICIT_KEY_NAME) and _left_to_pytorch(name)
+            ):
                 library.impl(name, "PrivateUse1", kernel(full))
     return library
 

@@ -17,13 +17,13 @@ _OTHER_ON_META = frozenset(
     for name in (
         *("native_layer_norm", "native_batch_norm", "_native_batch_norm_legit_functional"),
         *("_native_batch_norm_legit.no_stats", "_batch_norm_with_update_functional"),
-        *("_native_batch_norm_legit", "_batch_norm_with_update"),
+        *("_native_batch_norm_legit", "_batch_norm_with_update", "_native_multi_head_attention"),
     )
 )
-"""Ops that have results with other sizes or dtypes on the meta device than on a worker."""
+"""Ops that have results with other sizes or dtypes on the meta device than on a worker, or more of them."""
 
 
-_PRODUCTS = frozenset(
+_CHECKED_ON_CPU = frozenset(
     f"aten::{name}" for name in ("linear", "mm", "bmm", "mv", "addmm", "baddbmm", "convolution")
 )
 """Ops for which the meta device accepts inputs of different dtypes, or raises other messages than a CPU."""
@@ -37,7 +37,7 @@ def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
     """The layouts of the results of an op with these arguments, by PyTorch's meta device. Raises its
     errors."""
     check(schema.name, given)
-    if schema.name in _PRODUCTS:
+    if schema.name in _CHECKED_ON_CPU:
         dtypes = {one.dtype for one in given.values() if isinstance(one, torch.Tensor)}
         if len(dtypes) > 1:
             _call(schema, {name: _on_cpu(one) for name, one in given.items()})  # raises
@@ -47,7 +47,7 @@ def results_on_meta(schema: Schema, given: dict[str, Any]) -> Results:
     try:
         results = _call(schema, {**meta})
     except RuntimeError:
-        if schema.name in _PRODUCTS:
+        if schema.name in _CHECKED_ON_CPU:
             _call(
                 schema, {name: _on_cpu(one) for name, one in given.items()}
             )  # raises the error that PyTorch raises on a CPU
@@ -92,8 +92,8 @@ def _on_cpu(one: Any) -> Any:
     return torch.zeros(size, dtype=one.dtype, device="cpu").expand(one.shape)
 
 
-def _same(one: Layout, other: Layout) -> bool:
-    return (one.size, one.dtype) == (other.size, other.dtype)
+def _same(one: Layout, other: Layout | None) -> bool:
+    return other is not None and (one.size, one.dtype) == (other.size, other.dtype)
 
 
 def _on_meta(one: Any) -> Any:

@@ -37,9 +37,9 @@ _current_node: Callable[[], Any] = torch._C._current_autograd_node
 _set_eval_frame: Callable[[Any], Any] = torch._C._dynamo.eval_frame.set_eval_frame  # type: ignore[attr-defined]
 """Replaces the function that TorchDynamo captures Python code with; returns the one before."""
 
-_INTERNAL = tuple(str(Path(one).parent) for one in (torch.__file__, Path(__file__).parent))
-_LIBRARIES = (
-    *_INTERNAL,
+_INTERNAL_FOLDERS = tuple(str(Path(one).parent) for one in (torch.__file__, Path(__file__).parent))
+_LIBRARY_FOLDERS = (
+    *_INTERNAL_FOLDERS,
     *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
     "<frozen ",
 )
@@ -255,7 +255,7 @@ def _word(text: str) -> str:
 
 def is_user_file(name: str) -> bool:
     """Whether a source file is the user's: not of PyTorch, gt, Python or installed packages."""
-    return not name.startswith(_LIBRARIES)
+    return not name.startswith(_LIBRARY_FOLDERS)
 
 
 def is_user_code(frame: FrameType) -> bool:
@@ -272,7 +272,7 @@ def line_of(scope: Scope, frame: FrameType | None) -> tuple[str, bool]:
             return scope.line, True
         if is_user_code(frame):
             return _line(frame), frame is first
-        if nearest is None and not frame.f_code.co_filename.startswith(_INTERNAL):
+        if nearest is None and not frame.f_code.co_filename.startswith(_INTERNAL_FOLDERS):
             nearest = frame
         frame = frame.f_back
     # A program that is itself an installed package, or a thread of PyTorch's.

@@ -277,7 +277,7 @@ def _layout(pattern: str, layout: Any, module: nn.Module, own: str, parameter: t
         return _part(parameter)
     if layout in ("column", "row"):
         # A weight has a row for each output, but a column in Hugging Face's Conv1D and in embeddings.
-        turned = type(module).__name__ == "Conv1D" or isinstance(module, nn.Embedding)
+        turned = type(module).__name__ == "Conv1D" or isinstance(module, nn.Embedding | nn.EmbeddingBag)
         if parameter.dim() == 1:
             return TargetLayout(Sharded(0)) if layout == "column" else TargetLayout(Replicated())
         return TargetLayout(Sharded(int((layout == "row") != turned)))

@@ -27,8 +27,6 @@ NEW = object.__new__(Layout)
 
 def patch_storages() -> None:
     """Make PyTorch treat the device's storages as without memory."""
-    if not torch.cuda.is_available():
-        torch.Tensor.pin_memory = _pin_memory
     for name, function in _METHODS.items():
         setattr(Storage, name, _for_ours(function, getattr(Storage, name)))
     for name in ("__setitem__", "fill_", "resize_", "_byteswap"):
@@ -43,11 +41,6 @@ def patch_storages() -> None:
     for name in ("_to_dlpack", "_to_dlpack_versioned"):
         setattr(torch._C, name, _exporting(getattr(torch._C, name)))
     torch.to_dlpack = torch.utils.dlpack.to_dlpack = torch._C._to_dlpack  # type: ignore
-
-
-def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
-    """The tensor itself: uploads copy from any memory, and the device has no allocator for pinned memory."""
-    return self
 
 
 # --- reading and writing ---
@@ -118,7 +111,8 @@ def _refusing(name: str) -> Any:
     def refuse(self: Storage, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"UntypedStorage.{name}: storages of the device tapestry have no memory in this process. "
-            "Use the tensor: tensor.cpu(), tensor.copy_(), tensor.resize_()"
+            "Use the tensor: tensor.cpu(), tensor.copy_(), tensor.resize_(). In place of PyTorch's "
+            'fully_shard: gt.torch.shard(model, "fsdp")'
         )
 
     return refuse

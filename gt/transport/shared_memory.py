@@ -26,8 +26,8 @@ FOLDER = Path("/dev/shm")
 KEPT_BYTES = 1 << 30
 """The number of bytes of unused segments that a process keeps for reuse."""
 
-_PREFIX = re.compile(r"gt-(\d{1,9})-[0-9a-f]{16}-")  # a process id
-_NAME = re.compile(_PREFIX.pattern + "[0-9a-f]{32}")
+_OWNER_PREFIX = re.compile(r"gt-(\d{1,9})-[0-9a-f]{16}-")  # a process id
+_SEGMENT_NAME = re.compile(_OWNER_PREFIX.pattern + "[0-9a-f]{32}")
 
 
 @functools.cache
@@ -191,7 +191,7 @@ class SharedMemory:
 
 
 def _map(name: str) -> mmap.mmap:
-    if not _NAME.fullmatch(name):
+    if not _SEGMENT_NAME.fullmatch(name):
         raise ProtocolError(f"{name!r} is not the name of a segment of gt")
     try:
         file = os.open(FOLDER / name, os.O_RDWR | os.O_NOFOLLOW)
@@ -207,7 +207,7 @@ def _map(name: str) -> mmap.mmap:
 
 def sweep(prefix: str) -> bool:
     """Remove the segments of a process that has ended; returns whether it has."""
-    match = _PREFIX.fullmatch(prefix)
+    match = _OWNER_PREFIX.fullmatch(prefix)
     if match and alive(int(match[1])):
         return False
     if match:
@@ -219,7 +219,7 @@ def sweep(prefix: str) -> bool:
 def sweep_all() -> None:
     """Remove the segments of all processes that have ended."""
     for path in FOLDER.glob("gt-*-*"):
-        match = _NAME.fullmatch(path.name)
+        match = _SEGMENT_NAME.fullmatch(path.name)
         if match and not alive(int(match[1])):
             with contextlib.suppress(OSError):  # of another user
                 path.unlink(missing_ok=True)

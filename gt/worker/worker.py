@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _next_number = itertools.count().__next__
 
+DONATION_SECONDS = 20e-6
+"""If instructions take longer than this on average, some have large results: see `Engine.in_place`."""
+
 
 class Outcome(NamedTuple):
     """The outcome of a batch of instructions."""
@@ -87,6 +90,9 @@ class Worker:
         self._statistics = HotStatistics()
         self.peers: Peers | None = None
         """The connections to other workers, if there are any."""
+        self._donates = False
+        """Whether results are computed in the memory of inputs that are freed directly afterwards. To find
+        these inputs takes time for each op, so it depends on how long ops take in the batch before."""
         self.exchanged: set[int] = set()
         """The numbers of the exchanges in the current batch that this worker has taken part in."""
 
@@ -146,6 +152,7 @@ class Worker:
         self.exchanged.clear()
         # A background call is charged to the client that started it, not to one that has to wait for it.
         seconds = time.perf_counter() - start - repeats.waited + repeats.expected
+        self._donates = seconds > count * DONATION_SECONDS
         logs.debug("worker", f"{self.name}: {client}: {count} instructions in {seconds * 1000:.3f} ms")
         return Outcome(failed, data, seconds, marks, added)
 
@@ -179,14 +186,22 @@ class Worker:
         repeats = self.repeats
         running = repeats.running
         execution = Execution(self, state, failed, data, limit)
+        donates = self._donates and limit is None
+        following = itertools.chain(instructions[1:], (None,)) if donates else itertools.repeat(None)
         instruction: Any
-        for instruction in instructions:
+        for instruction, after in zip(instructions, following, strict=False):
             kind = type(instruction)
             if running and kind not in OVERLAPPING:
                 repeats.finish()
             if kind is Op:
                 try:
                     inputs, attrs = map(value, instruction.inputs), instruction.attrs
+                    if type(after) is int and after in instruction.inputs[:1]:
+                        made = self._in_donated_memory(instruction, [*inputs])
+                        if made is not None:
+                            values[instruction.result] = made
+                            continue
+                        inputs = map(value, instruction.inputs)
                     if attrs is None:
                         values[instruction.result] = functions[instruction.op](*inputs)
                     else:
@@ -204,6 +219,14 @@ class Worker:
                     failures.pop(instruction, None)
             else:
                 EXECUTORS[kind].execute(execution, instruction)
+
+    def _in_donated_memory(self, instruction: Op, inputs: list[Any]) -> Any:
+        """The result of an op in the memory of its first input; None if that is impossible."""
+        attrs = instruction.attrs
+        in_place = self.engine.in_place(instruction.op, attrs)
+        if in_place is None or (attrs and not attrs.keys() <= attributes(instruction.op)):
+            return None
+        return in_place(inputs, 1)  # it is among the client's values, too
 
     def limit_now(self) -> Limit | None:
         """The limit that each op must be checked against now; None if there is none."""

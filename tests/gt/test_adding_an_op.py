@@ -148,7 +148,7 @@ def test_a_row_works_in_a_program_of_its_own():
 
 def test_rows_say_which_attributes_are_run_time_inputs():
     seeded = {name for name, row in TABLE.items() if row.run_time}
-    assert seeded == {"rand", "randn", "randint", "randperm", "bernoulli", "dropout"}
+    assert seeded == {"rand", "randn", "randint", "randperm", "bernoulli", "dropout", "dropout_mask"}
     for name in seeded:
         assert all(is_run_time(attribute, 7) for attribute in TABLE[name].run_time)
     numbers = {name: row.compiled_numbers for name, row in TABLE.items() if row.compiled_numbers}

@@ -11,6 +11,7 @@ from gt.client import client
 from gt.client.connection import MAX_UNACKNOWLEDGED_INSTRUCTIONS
 from gt.dispatcher.fair_share import CHUNK_SECONDS
 from gt.dispatcher.sharding.policy import SHARD_THRESHOLD
+from gt.stream.sequences import MAX_SEQUENCE_OPS
 from gt.stream.tokens import MIN_UNROLLED_OPS, TINY_LOOP_OPS
 from gt.transport.connection import DEAD_SECONDS
 from gt.transport.peers import PIECE
@@ -132,7 +133,7 @@ def test_a_real_addition_and_its_read_visit_the_modules_that_are_named(
         assert {n for n, file in files.items() if file in visited[role]} == numbers, role
 
 
-def test_the_numbers_in_the_design_pages_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch):
+def test_the_numbers_in_the_documents_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("GT_COMPILE_AFTER", raising=False)
     names = ("stream", "hot-paths", "sharding", "transport")
     text = {name: " ".join((ROOT / f"docs/design/gt-{name}.md").read_text().split()) for name in names}
@@ -152,5 +153,8 @@ def test_the_numbers_in_the_design_pages_are_those_of_the_code(monkeypatch: pyte
     assert DEAD_SECONDS == 5.0
     assert "once a second it sets that as a limit" in text["transport"]
     assert LIMIT_SECONDS == 1.0
+    assert f"more than {MAX_SEQUENCE_OPS} instructions" in (ROOT / "docs/pytorch.md").read_text()
+    glossary = (ROOT / "docs/glossary.md").read_text()
+    assert f"one after {client.BATCH} new tensors, after {client.FLUSH_SECONDS * 1000:.0f} ms, or" in glossary
     many = (ROOT / "docs/many-workers.md").read_text()
     assert f"A tensor of {SHARD_THRESHOLD} elements or more is split" in many

@@ -14,9 +14,11 @@ from gt.autograd import backward_replay
 from gt.autograd.backward_replay import GradientPlans
 from gt.client import Client
 from gt.client import session as session_module
+from gt.client.client import BATCH
 from gt.server.embedded import LocalConnection, LocalServer
 from gt.stream.hotpath_detector import HotPathDetector
 from gt.stream.instructions import GetData, Op, Signal, Site
+from gt.stream.sequences import HotSequence, Step
 from tests.programs import TIMEOUT
 
 WAIT = TIMEOUT
@@ -269,3 +271,16 @@ def test_the_prediction_can_be_read_while_another_thread_feeds_the_detector(swit
         answers.add(sequence)
     thread.end()
     assert len(answers) > 1  # it was asked while something was expected, and while nothing was
+
+
+def test_the_next_flush_is_computed_while_another_thread_sends(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever the prediction is at one moment, it may be another at the next."""
+    sequence = HotSequence([Step(f"op{n}", (n - 1,), None) for n in range(40)])
+    predictions = itertools.cycle([(7, sequence), (0, None)])
+    monkeypatch.setattr(
+        Client, "_expected", property(lambda _: next(predictions), lambda *_: None), raising=False
+    )
+    client.flush()
+    assert [client.flush_ready() for _ in range(4)] == [8, BATCH, 8, BATCH]

@@ -15,7 +15,7 @@ from gt.worker.limits.guard import Guard
 from gt.worker.limits.memory import Limit
 from tests.gt.helpers.eager_repeats import RESULTS, Line, Pair, outcome_of, repeat_of
 
-ENGINES = ("pytorch", "numpy")
+EAGER_ENGINES = ("pytorch", "numpy")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,14 +32,10 @@ OUTSIDE = {0: [[1.5, -2.0], [0.5, 3.0]], 1: [[0.25, 1.0], [-1.0, 2.0]], 2: [3.0,
 
 
 ODD, LOST = 4, 5
-
-
 """A tensor whose shape seldom fits, and one that has failed."""
 
 
 fractions = st.sampled_from([-1.5, -0.0, 0.0, 0.5, 2.0])
-
-
 seeds = st.integers(0, 1 << 20)
 
 
@@ -52,6 +48,7 @@ KINDS: dict[str, tuple[int, Callable[[], st.SearchStrategy[Any]]]] = {
     "relu": (1, st.none),
     "clamp": (1, lambda: st.fixed_dictionaries({"min": fractions, "max": st.none()})),
     "dropout": (1, lambda: st.fixed_dictionaries({"p": st.just(0.5), "seed": seeds})),
+    "dropout_mask": (1, lambda: st.fixed_dictionaries({"p": st.just(0.5), "seed": seeds})),
     "sum": (
         1,
         lambda: st.fixed_dictionaries({"dim": st.sampled_from([None, 0, 1]), "keepdim": st.booleans()}),
@@ -104,7 +101,7 @@ def rounds(draw: st.DrawFn) -> list[Repeat]:
     return repeats
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 @settings(max_examples=200)
 @given(repeats=rounds())
 def test_a_repeat_leaves_the_same_values_as_its_ops_one_by_one(engine: str, repeats: list[Repeat]):
@@ -118,7 +115,7 @@ def test_a_repeat_leaves_the_same_values_as_its_ops_one_by_one(engine: str, repe
         pair.do(*[number for number in repeat.results if number in pair.there or number in pair.failures])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_an_op_gets_its_inputs_in_their_order_and_as_often_as_they_are_named(engine: str):
     pair = Pair(engine)
     pair.put(0, np.float32(5))
@@ -129,7 +126,7 @@ def test_an_op_gets_its_inputs_in_their_order_and_as_often_as_they_are_named(eng
     assert pair.there[RESULTS + 2].tolist() == -1
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_nothing_is_expanded_as_long_as_all_goes_well(engine: str, monkeypatch: pytest.MonkeyPatch):
     pair = Pair(engine)
     pair.put(0, np.ones(2, np.float32))
@@ -144,7 +141,7 @@ def test_nothing_is_expanded_as_long_as_all_goes_well(engine: str, monkeypatch: 
 # --- failures ---
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_a_failing_step_fails_only_the_results_that_depend_on_it(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones((2, 3), np.float32))
@@ -165,7 +162,7 @@ def test_a_failing_step_fails_only_the_results_that_depend_on_it(engine: str):
     assert pair.there.keys() == {1, RESULTS, RESULTS + 5}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 @pytest.mark.parametrize("place", [0, 3])
 def test_the_first_and_the_last_may_fail(engine: str, place: int):
     pair = Pair(engine)
@@ -177,7 +174,7 @@ def test_the_first_and_the_last_may_fail(engine: str, place: int):
     assert len(pair.there) == 3
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_a_failed_input_fails_the_dependent_results_with_its_own_cause(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones(2, np.float32))
@@ -188,7 +185,7 @@ def test_a_failed_input_fails_the_dependent_results_with_its_own_cause(engine: s
     assert pair.there.keys() == {0, RESULTS + 3}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_an_input_that_does_not_exist_is_not_found(engine: str):
     pair = Pair(engine)
     outcome = pair.repeat(
@@ -198,7 +195,7 @@ def test_an_input_that_does_not_exist_is_not_found(engine: str):
     assert pair.there.keys() == {RESULTS + 1}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -225,7 +222,7 @@ def test_an_op_or_an_attribute_that_there_is_not_is_refused_as_ever(engine: str,
         assert pair.there.keys() == {0, RESULTS + 2}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_a_tensor_that_has_failed_can_be_freed_where_nothing_needs_it(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones(2, np.float32))
@@ -234,7 +231,7 @@ def test_a_tensor_that_has_failed_can_be_freed_where_nothing_needs_it(engine: st
     assert not pair.failures
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_a_tensor_that_is_named_twice_from_outside_is_freed_once(engine: str):
     """No client of ours does that; one that does is to be answered as ever."""
     pair = Pair(engine)
@@ -266,7 +263,7 @@ def test_a_failing_sequence_can_be_repeated_until_it_would_be_compiled(monkeypat
 # --- room ---
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_a_freed_tensor_is_removed_after_the_last_op_that_needs_it(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones(2, np.float32))
@@ -283,7 +280,7 @@ def test_a_freed_tensor_is_removed_after_the_last_op_that_needs_it(engine: str):
     assert there == [True, True, True, False, False]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_a_result_that_is_not_kept_is_removed_after_its_last_use(engine: str):
     pair = Pair(engine)
     pair.put(0, np.ones(2, np.float32))
@@ -302,7 +299,7 @@ def test_a_result_that_is_not_kept_is_removed_after_its_last_use(engine: str):
     assert watch.seen[3][1] == [True, True, True, False]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_within_a_limit_every_op_of_a_repeat_is_looked_at(engine: str):
     pair = Pair(engine, memory_limit=1 << 20)
     megabyte = {"shape": [1 << 17], "dtype": "float32", "value": 1.0}  # half of one
@@ -319,7 +316,7 @@ def test_within_a_limit_every_op_of_a_repeat_is_looked_at(engine: str):
     assert not pair.repeat(repeat_of(fits, kept=[20])).failed
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER_ENGINES)
 def test_near_the_machines_limit_every_op_of_a_repeat_is_looked_at(engine: str):
     pair = Pair(engine)
     for worker in (pair.ours, pair.theirs):

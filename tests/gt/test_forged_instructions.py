@@ -44,7 +44,7 @@ from tests.gt.helpers.strangers import HELLO, Stranger
 from tests.gt.helpers.threads import ThreadServer
 
 PLACE = Placement(Replicated(), ("worker_0", "worker_1"))
-ELSEWHERE = Placement(Sharded(0, (1, 1)), ("worker_1", "nobody"))
+ELSEWHERE = Placement(Sharded(0, (1, 1)), ("worker_1", "absent"))
 EXCHANGE = Exchange("Move", 10**6, 0, 1, (2,), "float32", PLACE, ELSEWHERE, 1)
 PART = Part((0,), (1,), (2,), 2)
 
@@ -85,7 +85,7 @@ names = st.sampled_from(
 attrs = st.none() | st.dictionaries(names, values, max_size=4)
 shapes = st.lists(small, max_size=3).map(tuple)
 parts = st.none() | st.builds(Part, shapes, shapes, shapes, small)
-workers = st.lists(st.sampled_from(["worker_0", "worker_1", "nobody"]), max_size=3).map(tuple)
+workers = st.lists(st.sampled_from(["worker_0", "worker_1", "absent"]), max_size=3).map(tuple)
 layouts = st.builds(Replicated) | st.builds(Sharded, small, shapes)
 placements = st.builds(Placement, layouts | st.builds(Partial, st.sampled_from(["sum", "max", "x"])), workers)
 arrays = st.builds(

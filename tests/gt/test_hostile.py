@@ -147,7 +147,7 @@ def repeats(count: int, number: int = 1) -> bytes:
 
 
 def test_a_small_message_that_stands_for_very_many_instructions_is_refused(running: Cluster):
-    """The server would expand it to half a billion instructions, and answer nobody meanwhile."""
+    """The server would expand it to half a billion instructions, and answer no other client meanwhile."""
     with Stranger(running) as stranger:
         stranger.ask(HELLO)
         message = repeats(60_000)

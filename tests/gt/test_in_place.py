@@ -40,7 +40,7 @@ CHANGES: dict[str, Callable[..., Any]] = {
     "fill_": lambda x, y: x.fill_(2.5),
     "fill_ tensor": lambda x, y: x.fill_(y.sum()),
     "copy_": lambda x, y: x.copy_(y),
-    "copy_ stretched": lambda x, y: x.copy_(y.sum(0)),
+    "copy_ broadcast": lambda x, y: x.copy_(y.sum(0)),
     **{
         name: lambda x, y, name=name: getattr(x, name)()
         for name in (

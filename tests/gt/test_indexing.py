@@ -114,7 +114,7 @@ def test_mixed_keys_assign_as_in_pytorch_with_its_gradients(case: Any, number: b
 
 
 @given(mutually_broadcastable_shapes(num_shapes=1, base_shape=(2, 3), max_dims=2))
-def test_an_assigned_value_stretches_to_its_place(shapes: Any):
+def test_an_assigned_value_is_broadcast(shapes: Any):
     (shape,) = shapes.input_shapes
     array, value = np.zeros((4, 2, 3), "float32"), np.asarray(_numbers(shape) + 1)
     x = gt.from_numpy(array)

@@ -64,7 +64,7 @@ def test_gt_workers_starts_processes_and_ctrl_c_ends_them(empty: Cluster):
     eventually(lambda: not is_alive(pid))
 
 
-def test_a_process_that_nobody_has_waited_for_has_ended():
+def test_a_process_that_has_not_been_waited_for_counts_as_ended():
     process = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert not alive(process.pid)

@@ -173,7 +173,7 @@ def test_a_class_that_does_not_exist_is_an_error_when_the_loss_is_read(client: C
         loss.item()
 
 
-def test_different_shapes_are_stretched_with_a_warning_at_the_users_line():
+def test_different_shapes_are_broadcast_with_a_warning_at_the_users_line():
     with pytest.warns(
         UserWarning, match=r"target size \(\[3\]\) that is different to the input size"
     ) as seen:

@@ -184,6 +184,45 @@ def test_the_open_question_of_a_client_that_is_refused_does_not_end_the_server()
         running.stop()
 
 
+BROKEN = """
+import sys
+
+from gt.{package} import {name}
+
+def fail(self, client=""):
+    raise LookupError("no statistics today")
+
+{name}.get_stats = fail
+sys.argv[0] = "gt"
+from gt.{module}.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("broken", ["server", "worker"])
+def test_statistics_that_cannot_be_computed_end_no_server_and_no_worker(broken: str):
+    running = Cluster()
+    try:
+        address = ("-p", str(running.port))
+        if broken == "server":
+            code = BROKEN.format(package="dispatcher", name="Dispatcher", module="server")
+            running.run("-c", code, *address).says("server ready")
+            running.start_worker()
+        else:
+            running.start_server()
+            code = BROKEN.format(package="worker", name="Worker", module="worker")
+            running.run("-c", code, *address, "--engine", "numpy").says("is ready")
+        client = connect(running)
+        for _ in range(2):
+            stats = client.get_dispatcher_stats() if broken == "server" else client.get_stats()["worker_0"]
+            assert stats == {"error": "statistics are not available: LookupError: no statistics today"}
+            assert client.fetch(client.create(np.ones(2))).tolist() == [1, 1]
+        client.close()
+        assert [process.popen.poll() for process in running.processes] == [None, None]
+    finally:
+        running.stop()
+
+
 @pytest.mark.parametrize("workers", [None, 1])
 def test_a_clients_modifiers_are_in_its_statistics(workers: int | None, capsys: pytest.CaptureFixture[str]):
     gt.init(workers, modifiers={"client": [Counts, NumpyStats]})

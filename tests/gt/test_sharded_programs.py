@@ -146,7 +146,7 @@ def _softmax(p: Program) -> Pair | None:
     return _both(pair, lambda x: p.random.choice([x.softmax(dim)]) * 2)
 
 
-def _stretch(p: Program) -> Pair | None:
+def _segment(p: Program) -> Pair | None:
     pair = p._some(lambda x: x.ndim >= 1)
     return _both(pair, lambda x: x.unsqueeze(0).expand(3, *x.shape))
 
@@ -161,7 +161,7 @@ STEPS: dict[str, Callable[[Program], Pair | None]] = {
     "turn": _turn,
     "join": _join,
     "softmax": _softmax,
-    "segment": _stretch,
+    "segment": _segment,
 }
 
 

@@ -50,7 +50,7 @@ def exchanges(stream: list[Any]) -> list[str]:
     return list(found.values())
 
 
-def laid_out(tensor: int, layout: Any, *workers: int) -> Signal:
+def with_layout(tensor: int, layout: Any, *workers: int) -> Signal:
     return Signal(tensor, "test", layout, workers)
 
 
@@ -129,7 +129,9 @@ def test_an_upload_reaches_each_worker_as_its_part():
 
 def test_rows_times_a_whole_matrix_need_no_exchange():
     stream = modifier()
-    run(stream, laid_out(0, Sharded(0)), upload(0, 64, 32), laid_out(1, Replicated()), upload(1, 32, 16))
+    run(
+        stream, with_layout(0, Sharded(0)), upload(0, 64, 32), with_layout(1, Replicated()), upload(1, 32, 16)
+    )
     (product,) = run(stream, MatmulOp(0, 1, result=2))
     assert product == Placed(FOUR, (MatmulOp(0, 1, result=2),) * 4)
     assert stream.tensor_sharded[2].placement == Placement(Sharded(0, (16,) * 4), FOUR)
@@ -137,14 +139,16 @@ def test_rows_times_a_whole_matrix_need_no_exchange():
 
 def test_a_whole_matrix_times_columns_needs_no_exchange():
     stream = modifier()
-    run(stream, laid_out(0, Replicated()), upload(0, 64, 32), laid_out(1, Sharded(1)), upload(1, 32, 16))
+    run(
+        stream, with_layout(0, Replicated()), upload(0, 64, 32), with_layout(1, Sharded(1)), upload(1, 32, 16)
+    )
     assert exchanges(run(stream, MatmulOp(0, 1, result=2))) == []
     assert stream.tensor_sharded[2].placement == Placement(Sharded(1, (4,) * 4), FOUR)
 
 
 def test_a_product_along_the_split_axis_takes_exactly_one_reduce():
     stream = modifier()
-    run(stream, laid_out(0, Sharded(1)), upload(0, 64, 32), laid_out(1, Sharded(0)), upload(1, 32, 16))
+    run(stream, with_layout(0, Sharded(1)), upload(0, 64, 32), with_layout(1, Sharded(0)), upload(1, 32, 16))
     assert exchanges(run(stream, MatmulOp(0, 1, result=2))) == []
     assert str(stream.tensor_sharded[2].placement.layout) == "partial(sum)"
     used = run(stream, Op(3, "relu", (2,), None, 0))
@@ -155,8 +159,8 @@ def test_a_product_along_the_split_axis_takes_exactly_one_reduce():
 
 def test_a_bias_is_added_once():
     stream = modifier(FOUR[:2])
-    run(stream, laid_out(0, Sharded(1)), upload(0, 4, 8), laid_out(1, Sharded(1)), upload(1, 6, 8))
-    run(stream, laid_out(2, Replicated()), upload(2, 6))
+    run(stream, with_layout(0, Sharded(1)), upload(0, 4, 8), with_layout(1, Sharded(1)), upload(1, 6, 8))
+    run(stream, with_layout(2, Replicated()), upload(2, 6))
     made = run(stream, Op(3, "linear", (0, 1, 2), None, 0))
     terms = made[0].each
     assert [one.op for one in terms] == ["reshape", "full"]
@@ -173,14 +177,14 @@ def test_a_bias_is_added_once():
 )
 def test_another_layout_takes_one_explicit_instruction(before: Any, after: Any, kind: str):
     stream = modifier()
-    run(stream, laid_out(0, before), upload(0, 8, 8), laid_out(1, after))
+    run(stream, with_layout(0, before), upload(0, 8, 8), with_layout(1, after))
     run(stream, Op(1, "reshape", (0,), {"shape": [8, 8]}, 0))
     assert {name: n for name, n in stream.get_stats()["commands"].items() if n} == {kind: 1}
 
 
 def test_a_change_of_workers_is_a_move():
     stream = modifier()
-    run(stream, laid_out(0, Sharded(0), 0, 1), upload(0, 8, 8), laid_out(1, Sharded(0), 2, 3))
+    run(stream, with_layout(0, Sharded(0), 0, 1), upload(0, 8, 8), with_layout(1, Sharded(0), 2, 3))
     made = run(stream, Op(1, "neg", (0,), None, 0))
     assert exchanges(made) == ["Move"]
     assert made[0].workers == ("a", "b", "c", "d")
@@ -188,7 +192,7 @@ def test_a_change_of_workers_is_a_move():
 
 def test_the_plan_that_moves_fewer_bytes_is_chosen():
     stream = modifier()
-    run(stream, laid_out(0, Sharded(0)), upload(0, 512, 64), laid_out(1, Sharded(1)), upload(1, 8, 64))
+    run(stream, with_layout(0, Sharded(0)), upload(0, 512, 64), with_layout(1, Sharded(1)), upload(1, 8, 64))
     run(stream, Op(3, "transpose", (1,), {"dim0": 0, "dim1": 1}, 0))
     made = run(stream, MatmulOp(0, 3, result=4))
     (gather,) = {one for placed in made for one in placed.each if isinstance(one, Exchange)}
@@ -206,7 +210,7 @@ def test_bytes_moved_are_counted_as_they_travel():
 
 def test_reshape_keeps_the_split_where_the_axis_survives():
     stream = modifier(FOUR[:2])
-    run(stream, laid_out(0, Sharded(0)), upload(0, 8, 6))
+    run(stream, with_layout(0, Sharded(0)), upload(0, 8, 6))
     made = run(
         stream,
         Op(1, "reshape", (0,), {"shape": [2, 4, 6]}, 0),
@@ -253,7 +257,7 @@ def test_freeing_a_tensor_frees_its_copies():
 
 def test_tensors_of_a_lost_worker_are_lost_unless_others_have_copies():
     stream = modifier(FOUR[:2])
-    run(stream, upload(0, 4096), laid_out(1, Replicated()), upload(1, 4096))
+    run(stream, upload(0, 4096), with_layout(1, Replicated()), upload(1, 4096))
     freed = list(stream.remove_worker("b", "b is gone"))
     assert freed == [Placed(("a",), (0,))]
     assert stream.lost == {0: "b is gone"}
@@ -277,7 +281,7 @@ def test_every_op_of_the_table_has_a_rule():
 
 def test_a_signal_for_a_worker_that_is_not_there_is_an_error():
     with pytest.raises(ValueError, match="'test' names worker 7, but the workers are 0 to 3"):
-        run(modifier(), laid_out(0, Sharded(0), 7), upload(0, 8))
+        run(modifier(), with_layout(0, Sharded(0), 7), upload(0, 8))
 
 
 def test_an_array_in_shared_memory_is_cut_by_the_receiver():
@@ -290,7 +294,7 @@ def test_an_array_in_shared_memory_is_cut_by_the_receiver():
 
 def test_a_shard_is_cut_on_a_worker_that_has_all_of_the_tensor():
     stream = modifier(FOUR[:2])
-    run(stream, laid_out(0, Replicated()), upload(0, 8, 8), laid_out(1, Sharded(1)))
+    run(stream, with_layout(0, Replicated()), upload(0, 8, 8), with_layout(1, Sharded(1)))
     made = run(stream, Op(1, "neg", (0,), None, 0))
     cuts = [one for placed in made for one in placed.each if isinstance(one, ShardOp)]
     assert [(one.axis, one.num_shards, one.start, one.stop) for one in cuts] == [(1, 2, 0, 4), (1, 2, 4, 8)]

@@ -19,7 +19,7 @@ def test_work_that_arrives_together_with_the_welcome_is_done_under_the_workers_n
     failing = Op(1, "full", (), {"shape": [2], "value": 1.0, "dtype": "no such dtype"}, 0)
     with zmq.Context() as context, context.socket(zmq.ROUTER) as server:
         server.linger = 0
-        server.rcvtimeo = 60_000
+        server.rcvtimeo = int(TIMEOUT * 1000)
         server.bind(address)
         command = [sys.executable, "-m", "gt.worker", "--address", address, "--engine", "numpy"]
         worker = subprocess.Popen(command, cwd=ROOT)

@@ -337,6 +337,16 @@ def test_finalize_of_a_sanitizer_that_aborted_returns_the_same_records_each_time
     assert sanitizer.finalize() == records
 
 
+def test_a_sanitizer_that_aborted_does_not_raise_again_at_the_end_of_the_scope():
+    sanitizer = Sanitizer(abort_on_error=True, execute=False)
+    manager = ClientManager([sanitizer])
+    x = torch.ones(4)
+    call = unwrap(client_kernels.outside).resolve((x, x, x, 4), {"BLOCK": 4})
+    with manager.patch_run(call.fn, "triton"), pytest.raises(SanitizerError, match="out of bounds"):
+        launch_grid(call, (1,), manager)
+    assert [record.kind for record in manager.finalize() if isinstance(record, Issue)] == ["out of bounds"]
+
+
 def test_finalize_of_a_launch_that_never_began_is_empty():
     sanitizer, x = Sanitizer(abort_on_error=True), torch.ones(4)
     with pytest.raises(UnsupportedError, match="a grid is one to three sizes"):

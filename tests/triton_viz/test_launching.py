@@ -165,46 +165,6 @@ def test_a_long_launch_shows_its_progress_on_a_terminal():
     assert "endless" not in shown(TRITON_VIZ_PROGRESS="0")
 
 
-FORKED = """
-import os, sys, threading, torch, triton.language as tl, triton_viz
-from triton.runtime.jit import JITFunction
-from tests.triton_viz.helpers.kernels import scale
-from triton_viz.clients import Tracer
-
-class Waits(Tracer):
-    def grid_idx_callback(self, grid_idx):
-        began.set()
-        go_on.wait()
-
-def launch(x, *clients):
-    triton_viz.trace(clients)(scale)[(1,)](x, 2.0, BLOCK=4)
-    return x.tolist() == [2.0] * 4
-
-def patched():
-    return [tl.reduce, tl.tensor.__add__, JITFunction.__call__]
-
-began, go_on = threading.Event(), threading.Event()
-outside = patched()
-thread = threading.Thread(target=launch, args=(torch.ones(4), Waits()))
-thread.start()
-began.wait()
-child = os.fork()
-if child == 0:
-    if patched() != outside:
-        os._exit(2)
-    os._exit(0 if launch(torch.ones(4)) and patched() == outside else 3)
-status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-within = patched()
-go_on.set()
-thread.join()
-print(status, within != outside, patched() == outside, launch(torch.ones(4)))
-"""
-
-
-def test_a_process_that_is_forked_during_a_launch_is_outside_of_it():
-    assert run_python("-c", FORKED).stdout == "0 True True True\n"
-
-
 def test_threads_share_one_progress_bar(monkeypatch: pytest.MonkeyPatch):
     made: list[Any] = []
 

@@ -97,6 +97,54 @@ def test_atomic_loads_and_stores_order_programs_as_they_say(load: str, store: st
     assert {issue.tensor for issue in found} == racing
 
 
+@triton.jit
+def wait_in_another_width(wide, narrow, x, out):
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.store(x, 5)
+        before = tl.atomic_xchg(wide, 1)  # signals
+        tl.store(out, before)
+    else:
+        while tl.atomic_add(narrow, 0) == 0:  # waits
+            pass
+        tl.store(out + pid, tl.load(x))
+
+
+@pytest.mark.parametrize(("signal", "racing"), [(torch.int32, set()), (torch.int64, {"wide", "x"})])
+def test_an_atomic_orders_programs_with_atomics_of_its_own_width_only(signal: torch.dtype, racing: set):
+    flag, x, out = torch.zeros(4, dtype=torch.int32), *torch.zeros(2, 3, dtype=torch.int32)
+    arguments = {"wide": flag.view(signal), "narrow": flag, "x": x, "out": out}
+    assert {issue.tensor for issue in issues_of(wait_in_another_width, (3,), arguments)} == racing
+
+
+def test_the_message_says_that_atomics_differ_in_width():
+    (issue,) = races_of(named("counter_in_two_widths"))
+    assert "updates atomically wide[0] (which is also narrow[1])" in issue.message
+    assert "one is 8 bytes wide and the other 4" in issue.message
+    assert "one element type" in issue.suggestion
+
+
+@triton.jit
+def add_and_read_often(wide, narrow, out):
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.atomic_add(wide, 1)
+        seen = tl.load(narrow)
+        for _ in range(16):
+            seen += tl.load(narrow)
+        tl.store(out, seen)
+    else:
+        before = tl.atomic_add(narrow, 1)
+        tl.store(out + pid, before)
+
+
+def test_atomics_of_two_widths_race_however_many_reads_are_between_them():
+    wide, out = torch.zeros(1, dtype=torch.int64), torch.zeros(2, dtype=torch.int32)
+    arguments = {"wide": wide, "narrow": wide.view(torch.int32), "out": out}
+    messages = [issue.message for issue in issues_of(add_and_read_often, (2,), arguments)]
+    assert [message for message in messages if "8 bytes wide" in message]
+
+
 @by_name([entry for entry in ENTRIES if not entry.bug])
 def test_a_look_alike_has_no_race(entry: Entry):
     assert races_of(entry) == []

@@ -16,7 +16,7 @@ from triton_viz.core.data import Issue
 
 
 @triton.jit
-def by_tables(reads, writes, adds, x, out, N: tl.constexpr):
+def by_tables(reads, writes, adds, pairs, x, wide, out, N: tl.constexpr):
     """Accesses the elements in its tables; negative entries are masked off."""
     pid = tl.program_id(0)
     at = tl.arange(0, N)
@@ -24,6 +24,8 @@ def by_tables(reads, writes, adds, x, out, N: tl.constexpr):
     seen = tl.load(x + r, mask=r >= 0, other=0)  # read
     tl.store(x + w, pid, mask=w >= 0)  # write
     tl.atomic_add(x + a, 1, mask=a >= 0)  # add
+    p = tl.load(pairs + pid * N + at)
+    tl.atomic_add(wide + p, 1, mask=p >= 0)  # add to a pair
     tl.store(out + pid * N + at, seen)
 
 
@@ -70,7 +72,7 @@ def by_force(touches: Touches) -> dict[frozenset[str], set[frozenset[int]]]:
     """For each pair of ops that race, the pairs of programs."""
     races: dict[frozenset[str], set[frozenset[int]]] = {}
     for ((one, p), mine), ((other, q), theirs) in itertools.combinations(touches.items(), 2):
-        allowed = {one, other} in ({"read"}, {"add"})
+        allowed = {one, other} in ({"read"}, {"add"}, {"add to a pair"})
         if p != q and not allowed and mine & theirs:
             races.setdefault(frozenset((one, other)), set()).add(frozenset((p, q)))
     return races
@@ -88,14 +90,20 @@ def test_any_touches_race_where_brute_force_says(data: st.DataObject, programs: 
         cells = st.lists(st.integers(-4, 11), min_size=programs * n, max_size=programs * n)
         return torch.tensor(data.draw(cells), dtype=torch.int32).reshape(programs, n)
 
-    reads, writes, adds = table(), table(), table()
+    reads, writes, adds, pairs = table(), table(), table(), table() // 2
     touches: Touches = {
         (op, p): {int(cell) for cell in row if cell >= 0}
         for op, cells in (("read", reads), ("write", writes), ("add", adds))
         for p, row in enumerate(cells.tolist())
     }
-    arguments = {"reads": reads, "writes": writes, "adds": adds, "N": n}
-    arguments |= {"x": torch.zeros(12, dtype=torch.int32), "out": torch.zeros(programs, n, dtype=torch.int32)}
+    touches |= {
+        ("add to a pair", p): {2 * int(pair) + half for pair in row if pair >= 0 for half in (0, 1)}
+        for p, row in enumerate(pairs.tolist())
+    }
+    wide = torch.zeros(6, dtype=torch.int64)
+    arguments = {"reads": reads, "writes": writes, "adds": adds, "pairs": pairs, "N": n}
+    arguments |= {"x": wide.view(torch.int32), "wide": wide}
+    arguments |= {"out": torch.zeros(programs, n, dtype=torch.int32)}
     triton_viz.config.vectorized = not alone
     try:
         found = found_by_us(by_tables, (programs,), arguments)

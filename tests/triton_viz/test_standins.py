@@ -184,6 +184,16 @@ def test_everything_is_put_back():
         driver.active  # noqa: B018
 
 
+def test_what_a_program_replaced_between_two_launches_is_put_back(monkeypatch: pytest.MonkeyPatch):
+    with triton_viz.trace():
+        pass
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device=None: f"replaced for {device}")
+    with triton_viz.trace():
+        assert "H100" in torch.cuda.get_device_name()
+        assert torch.cuda.get_device_name("cuda:1") == "replaced for cuda:1"
+    assert torch.cuda.get_device_name() == "replaced for None"
+
+
 def test_making_a_trace_changes_nothing():
     before = state()
     traced = triton_viz.trace()(double)

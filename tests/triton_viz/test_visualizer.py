@@ -221,15 +221,17 @@ def test_a_million_programs_are_a_small_first_answer_and_small_tiles(api: FlaskC
 
 
 def test_the_types_of_both_sides_are_the_same():
-    assert page_types.PATH.read_text() == page_types.typescript(), "run `python -m tools.page_types`"
+    written = {path.name: path.read_text() for path in page_types.FOLDER.iterdir()}
+    assert written == page_types.typescript(), "run `python -m tools.page_types`"
 
 
 def test_every_payload_is_in_the_pages_glossary():
     glossary = (ROOT / "frontend" / "GLOSSARY.md").read_text()
     for url in [*interface.ENDPOINTS, "/api/launches", "/api/tape"]:
         assert f"`GET {url}" in glossary, url
-    names = re.findall(r"^  (\w+): ", page_types.typescript(), re.MULTILINE)
-    ours = [name for payload in PAYLOADS if payload is not Profile for name in payload.__struct_fields__]
+    names = re.findall(r"^  (\w+): ", "".join(page_types.typescript().values()), re.MULTILINE)
+    payloads = [payload for of_file in PAYLOADS.values() for payload in of_file if payload is not Profile]
+    ours = [name for payload in payloads for name in payload.__struct_fields__]
     for name in {*ours, *(n for n in names if n in ("touched", "outside", "left_op", "edges", "address"))}:
         assert f"`{name}`" in glossary or f".{name}`" in glossary, name
 

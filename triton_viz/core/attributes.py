@@ -27,13 +27,15 @@ class set_attributes:
         self._patches = [((id(owner), name), owner, name, value) for owner, name, value in patches]
 
     def __enter__(self) -> None:
+        # Every launch sets and restores some two hundred attributes, mostly as their only scope.
         try:
             with _lock:
                 for key, owner, name, value in self._patches:
                     stack = _stacks.get(key)
                     if stack is None:
-                        stack = _stacks[key] = [(None, vars(owner).get(name, _INHERITED))]
-                    stack.append((self, value))
+                        _stacks[key] = [(None, vars(owner).get(name, _INHERITED)), (self, value)]
+                    else:
+                        stack.append((self, value))
                     setattr(owner, name, value)
         except BaseException:
             self._restore()
@@ -51,8 +53,12 @@ class set_attributes:
                 if stack is None:  # not set: an error was raised before
                     continue
                 if stack[-1][0] is self:
+                    value = stack[-2][1]
+                    if value is not _INHERITED:
+                        setattr(owner, name, value)
+                    elif name in vars(owner):
+                        delattr(owner, name)
                     stack.pop()
-                    _set(owner, name, stack[-1][1])
                 else:  # another scope was entered later: its value stays
                     _remove(stack, self)
                 if len(stack) == 1:
@@ -78,10 +84,3 @@ def _remove(stack: list[tuple[Any, Any]], scope: Any) -> None:
         if stack[position][0] is scope:
             del stack[position]
             return
-
-
-def _set(owner: Any, name: str, value: Any) -> None:
-    if value is not _INHERITED:
-        setattr(owner, name, value)
-    elif name in vars(owner):
-        delattr(owner, name)

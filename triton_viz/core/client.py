@@ -217,11 +217,13 @@ class ClientManager:
         self.language_records: Callable[[], list[Record]] = list
         """Records that the language adds to the launch: a chip's buffers and totals."""
 
-    def arg_callback(self, name: str, arg: Any) -> None:
-        """An argument of the launch. Tensors become the memory that the kernel may touch."""
-        self.named += [TensorInfo.of(path, tensor) for path, tensor in tensors_in(name, arg)]
+    def arg_callback(self, name: str, arg: Any) -> list[TensorInfo]:
+        """An argument of the launch. Returns its tensors, the memory that the kernel may touch."""
+        tensors = [TensorInfo.of(path, tensor) for path, tensor in tensors_in(name, arg)]
+        self.named += tensors
         for client in self.clients.values():
             client.arg_callback(name, arg)
+        return tensors
 
     def grid_callback(self, grid: Program) -> None:
         """The grid's size; all arguments have been reported."""

@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 
 class held:
@@ -28,12 +28,17 @@ class held:
     handler: Any = None
     """The handler to restore."""
     pending = False
+    _outer: "held | None" = None
+    innermost: "ClassVar[held | None]" = None
+    """The one whose handler is set now. Only the main thread changes it."""
 
     def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
         handler = signal.getsignal(signal.SIGINT)
-        if callable(handler) and threading.current_thread() is threading.main_thread():
+        if callable(handler):
             signal.signal(signal.SIGINT, self.keep)
-            self.handler = handler
+            self.handler, self._outer, held.innermost = handler, held.innermost, self
 
     def keep(self, number: int, frame: FrameType | None) -> None:
         """The handler while interrupts are deferred."""
@@ -41,24 +46,33 @@ class held:
 
     def __exit__(self, *error: object) -> None:
         if self.handler is not None:
+            held.innermost = self._outer
             signal.signal(signal.SIGINT, self.handler)
             if self.pending:
                 signal.raise_signal(signal.SIGINT)
+
+
+def forget_launches() -> None:
+    """Deliver interrupts: in a forked process, where the thread that deferred them is not there."""
+    while (one := held.innermost) is not None:
+        held.innermost = one._outer
+        signal.signal(signal.SIGINT, one.handler)
 
 
 class let_through:
     """Delivers interrupts while inside, also one that was deferred before."""
 
     def __enter__(self) -> None:
-        outer = getattr(signal.getsignal(signal.SIGINT), "__self__", None)
         on_main = threading.current_thread() is threading.main_thread()
-        self._held = outer if isinstance(outer, held) and on_main else None
+        self._held = held.innermost if on_main else None
         if self._held is not None:
             if self._held.pending:  # still deferred: the `finally` around this must not be interrupted again
                 self._held.pending = False
                 self._held.handler(signal.SIGINT, sys._getframe())
+            held.innermost = None
             signal.signal(signal.SIGINT, self._held.handler)
 
     def __exit__(self, *error: object) -> None:
         if self._held is not None:
+            held.innermost = self._held
             signal.signal(signal.SIGINT, self._held.keep)

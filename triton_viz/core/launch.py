@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, TracebackType
 from typing import Any
 
-from triton_viz.core import attributes, patch
+from triton_viz.core import attributes, interrupts, patch
 from triton_viz.core.client import ClientManager
 from triton_viz.core.data import Issue, Launch, Record
 from triton_viz.core.interrupts import held, let_through
@@ -27,6 +27,9 @@ reentrant because a client may launch a kernel from a callback."""
 _launching = 0
 """The id of the thread that holds the lock."""
 
+_environments: list[contextlib.AbstractContextManager[Any]] = []
+"""The environment of each running launch, the innermost last."""
+
 
 def _after_fork() -> None:
     """In a forked process, end the launch of another thread: that thread is not there."""
@@ -35,8 +38,11 @@ def _after_fork() -> None:
         _one_launch_at_a_time.release()
         return
     _one_launch_at_a_time = threading.RLock()
+    while _environments:
+        _environments.pop().__exit__(None, None, None)
     attributes.forget_launches()
     patch.forget_launches()
+    interrupts.forget_launches()
 
 
 if hasattr(os, "register_at_fork"):
@@ -59,7 +65,7 @@ def launch_kernel(
     dsl = find_dsl(backend)
     run_grid = dsl.launch
     assert run_grid is not None, "trace() refuses a backend without it"
-    with _launch_lock(), held(), dsl.environment(), let_through():
+    with _launch_lock(), held(), _environment(dsl), let_through():
         if dsl.bind is None:
             call = _bind_function(kernel, backend, args, kwargs)
         elif (call := dsl.bind(kernel, args, kwargs, grid)) is None:
@@ -100,6 +106,17 @@ def _launch_lock() -> Iterator[None]:
     with _one_launch_at_a_time:
         _launching = mine
         yield
+
+
+@contextlib.contextmanager
+def _environment(dsl: DSL) -> Iterator[None]:
+    """The language's environment, such as stand-ins for a GPU, while inside."""
+    with (environment := dsl.environment()):
+        _environments.append(environment)
+        try:
+            yield
+        finally:
+            _environments.pop()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,11 +23,28 @@ Registered = list[tuple["Client", "OpCallbacks"]]
 """Each client of a launch, with its callbacks for ops of one type."""
 
 
+class Callbacks:
+    """What the clients of a launch registered for ops of one type, in the form that `PatchOp` calls."""
+
+    def __init__(self, registered: Registered):
+        self.registered = registered
+        self.before = [_taking(client, c.before_callback) for client, c in registered if c.before_callback]
+        self.after = [_taking(client, c.after_callback) for client, c in registered if c.after_callback]
+        self.masks = [_naming(client, c.mask_overrider) for client, c in registered if c.mask_overrider]
+        self._are_of_all_ops = all(c.only is None for _, c in registered)
+
+    def of(self, name: str) -> "Callbacks":
+        """Those that are called for an op, by its attribute's name."""
+        if self._are_of_all_ops:
+            return self
+        op = _short(name)
+        return Callbacks([(client, c) for client, c in self.registered if c.only is None or op in c.only])
+
+
 class PatchOp:
     """Stands in for one op: adapter, callbacks before, the op or its overrider, callbacks after.
 
-    It replaces the attribute of the builder's class, so its first argument is the builder. `registered` has
-    the callbacks of the clients that registered for the op's type.
+    It replaces the attribute of the builder's class, so its first argument is the builder.
     """
 
     def __init__(
@@ -36,16 +53,14 @@ class PatchOp:
         name: str,
         adapter: Adapter,
         manager: "ClientManager",
-        registered: "Registered",
+        callbacks: Callbacks,
     ):
         self.adapter = adapter
         self.manager = manager
         self.original = original
         self.name = name
-        self.before = [_taking(client, c.before_callback) for client, c in registered if c.before_callback]
-        self.after = [_taking(client, c.after_callback) for client, c in registered if c.after_callback]
-        self.masks = [_naming(client, c.mask_overrider) for client, c in registered if c.mask_overrider]
-        self._overrider = _only_overrider(name, registered)
+        self.before, self.after, self.masks = callbacks.before, callbacks.after, callbacks.masks
+        self._overrider = _only_overrider(name, callbacks.registered)
 
     def __get__(self, builder: Any, owner: type | None = None) -> Any:
         return self if builder is None else functools.partial(self, builder)
@@ -139,22 +154,30 @@ def patch_op(backend: str, manager: "ClientManager") -> Iterator[None]:
     dsl = find_dsl(backend)
     patches = []
     # Once per type, not per op: `Compute` is the type of a hundred ops.
-    registered: dict[Any, Registered] = {}
-    for op_type in dict.fromkeys(op_type for op_type, _ in dsl.operations.values()):
+    by_type: dict[Any, Callbacks] = {}
+    for op_type in {op_type: None for op_type, _ in dsl.operations.values()}:
         asked = [(client, client.register_op_callback(op_type)) for client in manager.clients.values()]
-        registered[op_type] = [(client, callbacks) for client, callbacks in asked if _are_any(callbacks)]
+        by_type[op_type] = Callbacks([(client, given) for client, given in asked if _are_any(given)])
+    # A client's callback may launch a kernel, whose ops do not belong to the outer launch.
+    nested = len(_scopes) > 1
     for name, (op_type, adapter) in dsl.operations.items():
-        present = getattr(dsl.namespace, name)
-        # A client's callback may launch a kernel, whose ops do not belong to the outer launch.
+        if not (by_type[op_type].registered or nested):
+            continue
+        callbacks, present = by_type[op_type].of(name), getattr(dsl.namespace, name)
         original = present.original if isinstance(present, PatchOp) else present
-        short = name.removeprefix("create_")
-        wanted = [(client, c) for client, c in registered[op_type] if c.only is None or short in c.only]
-        if wanted:
-            patches.append((dsl.namespace, name, PatchOp(original, short, adapter, manager, wanted)))
+        if callbacks.registered:
+            patches.append(
+                (dsl.namespace, name, PatchOp(original, _short(name), adapter, manager, callbacks))
+            )
         elif original is not present:
             patches.append((dsl.namespace, name, original))
     with set_attributes(patches, of_launch=True):
         yield
+
+
+def _short(name: str) -> str:
+    """An op's name for people, from its attribute's name."""
+    return name.removeprefix("create_")
 
 
 def _are_any(callbacks: "OpCallbacks") -> bool:

@@ -1,6 +1,7 @@
 """The machine of each thread, and the loop callbacks of machines: shared by all languages."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -15,6 +16,8 @@ MachineT = TypeVar("MachineT")
 
 class _Thread(threading.local):
     machine: Any = None
+    launches: bool = False
+    """Whether it is the thread that launched the kernel, not one of those that it started."""
 
 
 class Running(Generic[MachineT]):
@@ -22,6 +25,8 @@ class Running(Generic[MachineT]):
 
     def __init__(self, outside: str):
         self._thread = _Thread()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
         self._outside = outside
         """The error message for using the language outside a launch."""
         self.loop_callbacks: tuple[list[Callable], list[Callable], list[Callable]] = ([], [], [])
@@ -45,11 +50,17 @@ class Running(Generic[MachineT]):
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
         """Restore this thread's machine at the end, for a launch inside of a client's callback."""
-        before = self._thread.machine
+        before = self._thread.machine, self._thread.launches
+        self._thread.launches = True
         try:
             yield
         finally:
-            self._thread.machine = before
+            self._thread.machine, self._thread.launches = before
+
+    def _after_fork(self) -> None:
+        """In a process that a launch's other thread forked, there is no launch."""
+        if not self._thread.launches:
+            self._thread.machine = None
 
     @contextlib.contextmanager
     def patch_loops(self, callbacks: Sequence["ForLoopCallbacks"]) -> Iterator[None]:

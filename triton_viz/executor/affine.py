@@ -257,7 +257,7 @@ def lane_step(base: np.ndarray) -> int | None:
         return 0
     step = int(base[1] - base[0])
     if len(base) == 2 or (
-        int(base[-1] - base[0]) == step * (len(base) - 1) and (np.diff(base) == step).all()
+        int(base[-1] - base[0]) == step * (len(base) - 1) and (base[1:] - base[:-1] == step).all()
     ):
         return step
     return None

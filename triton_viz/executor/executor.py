@@ -7,7 +7,9 @@ separately. Before a chunk runs again, its writes are undone; those of earlier c
 import ctypes
 import functools
 import math
+import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -179,8 +181,11 @@ def _on_threads(
 ) -> None:
     """Run chunks on several threads."""
     turns = _Turns(range(0, total, size))
+    all_started = threading.Event()
 
     def work() -> None:
+        # A callback may fork the process, and CPython cannot be forked while it starts another thread.
+        all_started.wait()
         try:
             machine, run = on_new_machine()
             while (start := turns.take()) is not None:
@@ -204,10 +209,12 @@ def _on_threads(
     try:
         for thread in pool:
             thread.start()
+        all_started.set()
         for _ in pool:
             ended_one.get()  # not `join`: an interrupted join may mark a running thread as ended
     except BaseException:  # KeyboardInterrupt
         turns.stop()
+        all_started.set()
         _interrupt(pool, ended)
         for thread in pool:
             if thread.is_alive():  # it is about to end
@@ -233,10 +240,33 @@ class _Stopped(BaseException):
     """Ends a thread because another chunk has failed, or because of KeyboardInterrupt."""
 
 
+def _end_if_forked(process: int) -> None:
+    """End this process, with a message, unless it is the one that started the threads of the launch.
+
+    A client's callback has forked it, and has returned. Of all threads only the callback's is in the new
+    process: no thread is left that could raise an error, or end the process.
+    """
+    if os.getpid() != process:
+        print(
+            "triton_viz: this process was forked in a callback of a launch with several threads "
+            "(config.num_sms is more than 1), of which only the callback's is here: the launch cannot go on "
+            "in it. Let the callback end the process (os._exit), as multiprocessing does, or set "
+            "config.num_sms to 1.",
+            file=sys.stderr,
+        )
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(1)
+
+
 class _Turns:
-    """Hands out chunks in order. A chunk can wait until all chunks before it are done."""
+    """Hands out chunks in order. A chunk can wait until all chunks before it are done.
+
+    All that a thread does with it ends a forked process: see `_end_if_forked`.
+    """
 
     def __init__(self, starts: range):
+        self._process = os.getpid()
         self._left = iter(starts)
         self._running: set[int] = set()
         self._changed = threading.Condition()
@@ -245,6 +275,7 @@ class _Turns:
 
     def take(self) -> int | None:
         """Returns the next chunk; None after the last."""
+        _end_if_forked(self._process)
         with self._changed:
             start = next(self._left, None) if self._stopped_at == math.inf else None
             if start is not None:
@@ -253,12 +284,14 @@ class _Turns:
 
     def done(self, start: int) -> None:
         """Report the end of a chunk."""
+        _end_if_forked(self._process)
         with self._changed:
             self._running.discard(start)
             self._changed.notify_all()
 
     def wait(self, start: int) -> None:
         """Wait until all chunks before this one are done."""
+        _end_if_forked(self._process)
         with self._changed:
             while min(self._running) != start:
                 if start > self._stopped_at:
@@ -267,6 +300,7 @@ class _Turns:
 
     def stop(self, start: int = -1, error: BaseException | None = None) -> None:
         """Let no thread take another chunk; waiting threads stop, except those before the failed chunk."""
+        _end_if_forked(self._process)
         with self._changed:
             self._stopped_at = min(self._stopped_at, start)
             if error is not None and not isinstance(error, _Stopped):

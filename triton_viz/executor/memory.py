@@ -383,16 +383,20 @@ def _regions(
     code = np.zeros(lanes, np.int64)
     for axis, size in enumerate(box.shape):
         code = (code * (size + 1) + start[:, axis]) * (size + 1) + end[:, axis]
-    codes = np.unique(code)
-    if len(codes) > _MOST_REGIONS:
+    changes = (np.flatnonzero(code[1:] != code[:-1]) + 1).tolist()
+    groups: list[slice | np.ndarray]
+    if len(changes) < _MOST_REGIONS:  # neighbours with equal boxes, in the order of lanes
+        groups = [slice(first, end) for first, end in zip([0, *changes], [*changes, lanes], strict=True)]
+    elif len(codes := np.unique(code)) <= _MOST_REGIONS:
+        groups = [np.flatnonzero(code == one) for one in codes]
+    else:
         return None
     regions = []
-    for one in codes:
-        which = np.flatnonzero(code == one)
-        first, last = tuple(start[which[0]].tolist()), tuple(end[which[0]].tolist())
+    for which in groups:
+        lane = which.start if isinstance(which, slice) else which[0]
+        first, last = tuple(start[lane].tolist()), tuple(end[lane].tolist())
         if all(e > s for s, e in zip(first, last, strict=True)):
-            whole = len(which) == which[-1] - which[0] + 1
-            regions.append((slice(which[0], which[-1] + 1) if whole else which, first, last))
+            regions.append((which, first, last))
     return regions
 
 

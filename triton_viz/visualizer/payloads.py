@@ -1,6 +1,6 @@
 """The payloads that the server sends to the page.
 
-`python -m tools.page_types` generates frontend/src/payloads.ts from these structs, and a test compares both.
+`python -m tools.page_types` generates frontend/src/payloads/ from these structs, and a test compares both.
 frontend/GLOSSARY.md describes the fields.
 """
 
@@ -326,19 +326,11 @@ class ApiProblem(msgspec.Struct, kw_only=True):
     error: str
 
 
-PAYLOADS = (
-    LaunchList,
-    ProgramData,
-    SbufTimeline,
-    TrafficTable,
-    LineTable,
-    OpCode,
-    Histogram,
-    BinaryHeader,
-    ElementTip,
-    IssueList,
-    Profile,
-    TapeSlice,
-    ApiProblem,
-)
-"""The answers of endpoints, from which all other structs are found."""
+PAYLOADS: dict[str, tuple[type[msgspec.Struct], ...]] = {
+    "server_payloads": (LaunchList, TapeSlice, ApiProblem),
+    "program_payloads": (ProgramData, LineTable, OpCode),
+    "memory_payloads": (SbufTimeline, TrafficTable, Histogram, BinaryHeader, ElementTip),
+    "report_payloads": (IssueList, Profile),
+}
+"""The answers of endpoints, from which all other structs are found, by the file of their types: one for each
+part of the page."""

@@ -6,7 +6,8 @@ import { api } from "../api";
 import { byId, make, plural, svg } from "../dom";
 import { formatBytes, formatShare } from "../format";
 import type { Actions, Panel } from "../panel";
-import type { ProgramData, SbufBuffer, SbufMemory, SbufTimeline } from "../payloads";
+import type { SbufBuffer, SbufMemory, SbufTimeline } from "../payloads/memory_payloads";
+import type { ProgramData } from "../payloads/program_payloads";
 import type { Op } from "../types";
 import { inUse, type Level, levelAt, levelsOf, lineOf, type Row, rowsOf, scaleOf } from "./use";
 

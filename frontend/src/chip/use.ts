@@ -1,7 +1,7 @@
 // Buffers on the chip as rows by the line that allocated them, and the use of a memory over time, which is counted in
 // a program's instructions. Pure functions.
 
-import type { SbufBuffer, SbufMemory } from "../payloads";
+import type { SbufBuffer, SbufMemory } from "../payloads/memory_payloads";
 
 /** Buffers of one name and one line, in as many lanes as buffers are in use at once. */
 export interface Row {

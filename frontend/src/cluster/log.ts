@@ -1,7 +1,7 @@
 // The text of GT's instruction log: from the server, where it may still grow, or from the page itself.
 
 import { api } from "../api";
-import type { TapeSlice } from "../payloads";
+import type { TapeSlice } from "../payloads/server_payloads";
 import { endOf } from "./tape";
 
 const MOST_TEXT = 8 << 20;

@@ -23,7 +23,7 @@ class Several(NamedTuple):
 
 def lower_several(cmd: Op, inputs: list[TensorHandle]) -> Several | None:
     """The instructions that replace an op whose inputs are in parts; None if the op itself is computed."""
-    lowering = _LOWERINGS.get(cmd.op)
+    lowering = _ATEN_LOWERINGS.get(cmd.op)
     if lowering is None or inputs[0].spec.dtype not in WIDE:
         return None
     return lowering(cmd, inputs)
@@ -127,10 +127,10 @@ def batch_norm_backward(cmd: Op, inputs: list[TensorHandle]) -> Several | None:
     return _finished(program, *results)
 
 
-_LOWERINGS: dict[str, Callable[[Op, list[TensorHandle]], Several | None]] = {
+_ATEN_LOWERINGS: dict[str, Callable[[Op, list[TensorHandle]], Several | None]] = {
     "aten::nll_loss_forward": nll_loss,
     "aten::_native_batch_norm_legit_functional": batch_norm,
     "aten::_native_batch_norm_legit.no_stats": batch_norm,
     "aten::native_batch_norm_backward": batch_norm_backward,
 }
-LOWERINGS.update(_LOWERINGS)
+LOWERINGS.update(_ATEN_LOWERINGS)

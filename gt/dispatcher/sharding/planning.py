@@ -203,8 +203,12 @@ def _cuts(
         return
     for parts in _sizes(split, inputs, mesh, sizes):
         wanted = tuple(
-            whole if want is None else term if want == "once" else Placement(Sharded(int(want), parts), mesh)
-            for want in split.inputs
+            whole
+            if want is None
+            else term
+            if want == "once"
+            else Placement(Sharded(int(want), _scaled(parts, split.unit(index))), mesh)
+            for index, want in enumerate(split.inputs)
         )
         results = split.sizes(parts) if split.sizes else parts
         shards = tuple(
@@ -220,8 +224,12 @@ def _cuts(
             continue
         outputs = split.output if isinstance(split.output, tuple) else (split.output,)
         layouts = [
-            Replicated() if to is None else Sharded(to, results) if isinstance(to, int) else Partial(to)
-            for to in outputs
+            Replicated()
+            if to is None
+            else Sharded(to, _scaled(results, split.unit(index)))
+            if isinstance(to, int)
+            else Partial(to)
+            for index, to in enumerate(outputs, len(inputs))
         ]
         yield _Choice(wanted, tuple([Placement(one, mesh) for one in layouts]), split, mesh, shards)
 
@@ -230,11 +238,14 @@ def _sizes(
     split: Split, inputs: Sequence[TensorHandle], mesh: tuple[str, ...], sizes: Sizes
 ) -> list[tuple[int, ...]]:
     found: dict[tuple[int, ...], None] = {}
-    for handle, axis in zip(inputs, split.inputs, strict=True):
+    for index, (handle, axis) in enumerate(zip(inputs, split.inputs, strict=True)):
+        unit = split.unit(index)
         for have in handle.versions:
             layout = have.layout
-            if isinstance(layout, Sharded) and layout.axis == axis and have.workers == mesh:
-                found[layout.sizes] = None
+            if not isinstance(layout, Sharded) or layout.axis != axis or have.workers != mesh:
+                continue
+            if not any(n % unit for n in layout.sizes):
+                found[tuple(n // unit for n in layout.sizes)] = None
     default = sizes(split.length // split.granularity, mesh)
     found[tuple(n * split.granularity for n in default)] = None
     return [
@@ -242,6 +253,10 @@ def _sizes(
         for parts in found
         if not any(n % split.granularity for n in parts) and not (split.nonempty and 0 in parts)
     ]
+
+
+def _scaled(parts: tuple[int, ...], unit: int) -> tuple[int, ...]:
+    return parts if unit == 1 else tuple(n * unit for n in parts)
 
 
 def _frozen(value: Any) -> Any:

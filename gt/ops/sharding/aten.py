@@ -7,7 +7,7 @@ from gt.ops.aten import PREFIX
 from gt.ops.sharding import aten_rules as rules
 from gt.ops.sharding.aten_rules import AtenRule
 
-_NAMES = """
+_POINTWISE_NAMES = """
     _conj_physical abs acos acosh add.Scalar add.Tensor addcdiv addcmul angle asin asinh atan atan2 atanh
     bitwise_and.Scalar bitwise_and.Tensor bitwise_left_shift.Tensor bitwise_not
     bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar bitwise_or.Tensor bitwise_right_shift.Tensor
@@ -28,7 +28,7 @@ _NAMES = """
     sqrt square sub.Scalar sub.Tensor tan tanh tanh_backward threshold threshold_backward trunc where.self
     where.ScalarSelf where.ScalarOther xlogy.Tensor xlogy.Scalar_Other xlogy.Scalar_Self
 """
-POINTWISE = tuple(_NAMES.split())
+POINTWISE = tuple(_POINTWISE_NAMES.split())
 """Ops that compute each element from the elements at the same index."""
 
 _ALONG = rules.along()
@@ -36,7 +36,7 @@ _PER_IMAGE = rules.of_images(2)
 
 _LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "soft_margin_loss")
 
-_RULES: dict[str, AtenRule] = {
+_RULES_BY_ATEN_NAME: dict[str, AtenRule] = {
     **dict.fromkeys(POINTWISE, rules.pointwise),
     **dict.fromkeys(("_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"), rules.pointwise),
     "clone": rules.copied,
@@ -125,6 +125,9 @@ _RULES: dict[str, AtenRule] = {
     "slice_backward": rules.slice_backward,
     "select_backward": rules.slice_backward,
     # indexing
+    "_embedding_bag": rules.embedding_bag,
+    "_embedding_bag_forward_only": rules.embedding_bag,
+    "_embedding_bag_dense_backward": rules.embedding_bag_backward,
     "index_select": rules.index_select,
     "index.Tensor": rules.index,
     **dict.fromkeys(("index_put", "_index_put_impl", "_unsafe_index_put"), rules.index_put),
@@ -135,5 +138,5 @@ _RULES: dict[str, AtenRule] = {
     ),
 }
 
-RULES: dict[str, AtenRule] = {PREFIX + name: rule for name, rule in _RULES.items()}
+RULES: dict[str, AtenRule] = {PREFIX + name: rule for name, rule in _RULES_BY_ATEN_NAME.items()}
 """By the name of the op in instructions."""

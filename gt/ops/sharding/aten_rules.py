@@ -54,18 +54,23 @@ def addmm(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
 
 def attention(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
     """Splits along the batch and the heads, forward and backward. A mask is the last input, and may
-    broadcast."""
+    broadcast. Grouped queries have several heads for each head of the keys, which stay together."""
     tensors = inputs[:-1] if attrs.get("attn_mask") else inputs
     splits = []
     for axis in (0, 1):
-        length = tensors[0].shape[axis]
-        if length < 2 or any(x.shape[axis] != length for x in tensors):
-            continue  # grouped queries have several heads for each of the keys
+        length = min(x.shape[axis] for x in tensors)
+        if length < 2 or any(x.shape[axis] % length for x in tensors):
+            continue
+        most = max(x.shape[axis] for x in tensors)
         cuts: list[int | str | None] = [axis] * len(tensors)
         for mask in inputs[len(tensors) :]:
             own = axis + len(mask.shape) - 4
-            cuts.append(own if own >= 0 and mask.shape[own] == length else None)
-        splits.append(Split(tuple(cuts), (axis,) * len(outs), length, nonempty=True))
+            cuts.append(own if own >= 0 and mask.shape[own] == most else None)
+        sizes = [
+            x.shape[cut] if isinstance(cut, int) else length for x, cut in zip(inputs, cuts, strict=True)
+        ]
+        units = tuple([n // length for n in (*sizes, *[out.shape[axis] for out in outs])])
+        splits.append(Split(tuple(cuts), (axis,) * len(outs), length, nonempty=True, units=units))
     return splits
 
 
@@ -357,3 +362,17 @@ def index_add(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
     dim = attrs["dim"] % rank
     splits = [Split((axis, None, axis), axis, n) for axis, n in enumerate(x.shape) if axis != dim and n > 1]
     return [*splits, *([Split(("once", 0, dim), "sum", index.shape[0])] if index.shape[0] > 1 else [])]
+
+
+def embedding_bag(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
+    """Splits along the columns of the table. What was largest in a bag is known for each column."""
+    columns, whole = inputs[0].shape[1], (None,) * (len(inputs) - 1)
+    out = tuple([1 if len(one.shape) == 2 else None for one in outs])
+    return [Split((1, *whole), out, columns, nonempty=True)] if columns > 1 else []
+
+
+def embedding_bag_backward(inputs: Specs, attrs: Attrs, outs: Specs) -> list[Split]:
+    """The gradient of the table: splits along its columns."""
+    columns = outs[0].shape[1]
+    cuts = tuple([1 if len(x.shape) == 2 else None for x in inputs])
+    return [Split(cuts, 1, columns, nonempty=True)] if columns > 1 else []

@@ -155,7 +155,8 @@ def _at_start(parts: tuple[int, ...], more: int) -> tuple[int, ...]:
 
 
 def setitem(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
-    """Splits along every axis that is selected whole; also along the others if the value is a scalar."""
+    """Splits along every axis that is selected whole; also along the others if the value is the same along
+    them."""
     x, *value = inputs
     picked = sum(entry is None or not isinstance(entry, int) for entry in attrs["index"])
     taken = sum(entry is not None for entry in attrs["index"])
@@ -173,7 +174,7 @@ def setitem(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
                 return [(op, _full(entry, shard.size, attrs))]
 
             splits.append(Split((axis, *given), axis, n, whole))
-        elif not value:
+        elif all(_is_same_along(entry, attrs["index"], rank, y) for y in value):
 
             def cut(op: str, attrs: Attrs, shard: Shard, entry: _Entry = entry) -> list[Step]:
                 if entry.out < 0:
@@ -183,8 +184,17 @@ def setitem(inputs: Specs, attrs: Attrs, out: Spec) -> list[Split]:
                     local = _picked(entry.entry, shard.start, shard.size)
                 return [(op, _indexed(entry.place, local)(attrs))]
 
-            splits.append(Split((axis,), axis, n, cut))
+            splits.append(Split((axis, *[None] * len(value)), axis, n, cut))
     return splits
+
+
+def _is_same_along(entry: _Entry, index: Sequence[Any], rank: int, value: Spec) -> bool:
+    """Whether a value can be put into the part of an axis that a shard has, which may be empty."""
+    if entry.out >= 0:
+        own = entry.out - (rank - len(value.shape))
+        return own < 0 or value.shape[own] == 1
+    # In a shard without the element, the integer becomes an empty slice: a first axis of the result.
+    return all(isinstance(before, int) for before in index[: entry.place])
 
 
 # --- by tensors of indices ---

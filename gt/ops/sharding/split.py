@@ -50,6 +50,13 @@ class Split:
     nonempty: bool = False
     """Whether no part may be empty: an empty tensor has no largest element, for example."""
     position: int = 0
+    units: tuple[int, ...] = ()
+    """For each input, then for each result: how many elements along its axis belong to one of `length`. The
+    heads of grouped queries are an example. Empty: one everywhere."""
+
+    def unit(self, index: int) -> int:
+        """The unit of an input, or, counted after the inputs, of a result."""
+        return self.units[index] if self.units else 1
 
     @property
     def linear(self) -> bool:

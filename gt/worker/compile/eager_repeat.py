@@ -4,31 +4,34 @@ Results that are not kept are not stored in the client's values, so a step costs
 """
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gt.interrupts import interruptible
 from gt.stream.instructions import LocalInstruction, Op
 from gt.stream.repeats import Repeat
 from gt.stream.sequences import MAX_SEQUENCE_OPS, HotSequence
-from gt.worker.engine.base import Engine, attributes
+from gt.worker.engine.base import MIN_DONATED_BYTES, Engine, attributes
 
 _MAX_PLANNED_STEPS = 16 * MAX_SEQUENCE_OPS
 """The largest number of steps in all plans. With more, all plans are dropped, and made again when needed."""
 
+InPlace = Callable[[Sequence[Any], int], Any]
 
 _Plan = Sequence[
     tuple[
         str,
         Callable[..., Any],
-        Callable[[Sequence[Any]], Iterable[Any]],
+        Callable[[Sequence[Any]], Sequence[Any]],
         int,
         tuple[int, ...],
         tuple[int, ...],
+        tuple[int, InPlace] | None,
     ]
 ]
 """For each step: the op, its function for the sequence's attributes, a getter of its inputs from the list of
 all tensors, and the references that no later step uses: one result, further results, tensors from outside.
+Last, if the first input is one of these: its reference and the op's in-place form, if it has one.
 Plain tuples, because an op takes about a microsecond, and attribute lookups would be measurable."""
 
 
@@ -60,10 +63,20 @@ class EagerRepeats:
         tensors += [values[tensor] for tensor in reversed(inputs)]
         gone = set(repeat.freed)
         run = self._engine.run
+        # Small results need no donated memory, and asking for it would take longer than computing them.
+        nbytes = self._engine.nbytes
+        large = any(nbytes(values[tensor]) >= MIN_DONATED_BYTES for tensor in inputs)
         done = 0
         try:
-            for op, function, get_inputs, unneeded, others, last_of in plan:
-                if done in changed:
+            for op, function, get_inputs, unneeded, others, last_of, donated in plan:
+                made = None
+                if donated is not None and large:
+                    made = self._in_donated_memory(
+                        donated, op, get_inputs(tensors), changed.get(done), repeat
+                    )
+                if made is not None:
+                    tensors[done] = made
+                elif done in changed:
                     tensors[done] = run(op, [*get_inputs(tensors)], changed[done])
                 else:
                     tensors[done] = function(*get_inputs(tensors))
@@ -90,6 +103,26 @@ class EagerRepeats:
             values.pop(tensor, None)
         return ()
 
+    def _in_donated_memory(
+        self,
+        donated: tuple[int, InPlace],
+        op: str,
+        inputs: Sequence[Any],
+        changed: dict[str, Any] | None,
+        repeat: Repeat,
+    ) -> Any:
+        """The result of a step in the memory of its first input; None if that is impossible."""
+        ref, in_place = donated
+        if ref < 0 and repeat.inputs[-1 - ref] not in repeat.freed:
+            return None
+        if changed is not None:
+            found = self._engine.in_place(op, changed)
+            if found is None:
+                return None
+            in_place = found
+        # It is in the list of all tensors and, if it is from outside, among the client's values.
+        return in_place(inputs, 1 if ref >= 0 else 2)
+
 
 def _plan(sequence: HotSequence, kept: Sequence[int], engine: Engine) -> _Plan | None:
     """The plan of a sequence; None if an op of it is unknown or has an attribute that will be refused."""
@@ -105,11 +138,14 @@ def _plan(sequence: HotSequence, kept: Sequence[int], engine: Engine) -> _Plan |
         except Exception:  # noqa: BLE001 - there is no such op, or this engine does not have it
             return None
         get_inputs, others = _getter(step.inputs), tuple(unneeded[1:])
-        plan.append((step.op, function, get_inputs, unneeded[0], others, last_of))
+        in_place = engine.in_place(step.op, step.attrs)
+        first = step.inputs[0] if step.inputs else None
+        donated = in_place is not None and first in (*unneeded, *last_of) and (first, in_place)
+        plan.append((step.op, function, get_inputs, unneeded[0], others, last_of, donated or None))
     return plan
 
 
-def _getter(indices: Sequence[int]) -> Callable[[Sequence[Any]], Iterable[Any]]:
+def _getter(indices: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """A getter of the items at these indices, as a tuple or list."""
     if len(indices) > 1:
         return operator.itemgetter(*indices)

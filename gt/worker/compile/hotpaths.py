@@ -239,16 +239,18 @@ class HotPaths:
                 given[n] = dense(one)
         for n, draw in variant.draws:
             given[n] = draw(repeat)
-        sequence, numbers = variant.numbers
+        sequence, numbers, vector = variant.numbers
         if sequence is not repeat.sequence:
             numbers = [(repeat.sequence.steps[index].attrs or {})[name] for index, name in mapping.numbers]
-            variant.numbers = repeat.sequence, numbers
+            vector = _vector(numbers)
+            variant.numbers = repeat.sequence, numbers, vector
         if repeat.changed:
             numbers = numbers.copy()
             for index, attrs in repeat.changed.items():
                 for n, name in mapping.numbers_of.get(index, ()):
                     numbers[n] = attrs[name]
-        return Call(repeat, mapping, variant, compiled, given, _vector(numbers))
+            vector = _vector(numbers)
+        return Call(repeat, mapping, variant, compiled, given, vector)
 
     def complete(self, call: "Call", values: dict[int, Any]) -> bool:
         """Store the results of a call. Returns False if it failed and the repeat must run eagerly."""

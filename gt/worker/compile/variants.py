@@ -29,8 +29,9 @@ class Variant:
     """The requested compilation that is not ready."""
     compiled: list["Compiled"] = dataclasses.field(default_factory=list)
     """The compiled code, for each set of kept steps that occurs often."""
-    numbers: tuple[HotSequence | None, list[float]] = (None, [])
-    """A sequence, and its run-time numbers. Equal sequences of other clients may have others."""
+    numbers: tuple[HotSequence | None, list[float], Any] = (None, [], None)
+    """A sequence, its run-time numbers, and the tensor of them. Equal sequences of other clients may have
+    others."""
     best_eager: float = math.inf
     """The shortest eager run, in seconds."""
     refusal: str = ""

@@ -18,6 +18,9 @@ from gt.ops.rules import broadcast
 
 __all__ = ["ENGINES", "ArrayEngine", "Engine", "attributes", "load_engine"]
 
+MIN_DONATED_BYTES = 1 << 20
+"""The smallest results that are computed in the memory of an input: see `Engine.in_place`."""
+
 
 class Engine(ABC):
     """A library that computes."""
@@ -75,6 +78,12 @@ class Engine(ABC):
         if attrs is None:
             return self.functions[op]
         return lambda *inputs: self.run(op, inputs, attrs)
+
+    def in_place(self, op: str, attrs: dict[str, Any] | None) -> Callable[..., Any] | None:
+        """The form of an op that computes its result in the memory of the first input, if there is one: a
+        function of the inputs, and of the number of references to the first that the caller has besides. It
+        returns None if it cannot use that memory."""
+        return None
 
     def infer(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> "Spec | tuple[Spec, ...]":
         """The spec of an op's result, or of each of its results."""

@@ -11,9 +11,9 @@ from gt.ops import Spec
 from gt.ops.aten import PREFIX, TORCH_DTYPES
 from gt.transport.arrays import numpy_dtype
 from gt.worker.engine.base import Engine
-from gt.worker.engine.torch import aten
+from gt.worker.engine.torch import aten, donation
 
-_NAMES = {getattr(torch, name): name for name in TORCH_DTYPES}
+_DTYPE_NAMES = {getattr(torch, name): name for name in TORCH_DTYPES}
 _EXTENDED = frozenset(name for name in TORCH_DTYPES if name == "bfloat16" or name.startswith("float8"))
 """The dtypes that NumPy has from an extension."""
 _STORED = {1: (torch.uint8, np.uint8), 2: (torch.uint16, np.uint16)}
@@ -47,6 +47,11 @@ class PyTorchEngine(Engine):
             return lambda x: function(scalar, x)
         return lambda x: function(x, scalar)
 
+    def in_place(self, op: str, attrs: dict[str, Any] | None) -> Callable[..., Any] | None:
+        """The in-place form of an op, if it has one."""
+        function = donation.in_place(op, attrs)
+        return None if function is None else partial(donation.in_memory_of_first, function)
+
     def infer(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> Spec | tuple[Spec, ...]:
         """The spec of an op's result, or of each of its results. Raises if that depends on the data."""
         if not aten.is_aten(op):
@@ -66,7 +71,7 @@ class PyTorchEngine(Engine):
     def get(self, value: torch.Tensor) -> np.ndarray:
         """A value as an array."""
         value = value.cpu()
-        name = _NAMES[value.dtype]
+        name = _DTYPE_NAMES[value.dtype]
         if name in _EXTENDED:
             stored = _STORED[value.itemsize][0]
             return value.contiguous().view(stored).numpy().view(numpy_dtype(name))
@@ -74,7 +79,7 @@ class PyTorchEngine(Engine):
 
     def spec(self, value: torch.Tensor) -> Spec:
         """The shape and dtype of a value."""
-        return Spec(tuple(value.shape), _NAMES[value.dtype])
+        return Spec(tuple(value.shape), _DTYPE_NAMES[value.dtype])
 
     def kind(self, value: torch.Tensor | tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
         """A key that differs for values of different specs."""

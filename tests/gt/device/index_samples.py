@@ -32,7 +32,23 @@ def _putting(name: str, order: list[int | None], accumulate: bool) -> Callable[.
 _places = (integers(5, 6), integers(3, 6))
 
 
+_bags = (floats(5, 4), integers(5, 6), torch.tensor([0, 2, 3]))
+
+
+def _bag(name: str, mode: int) -> Callable[..., Any]:
+    return lambda *tensors: getattr(torch.ops.aten, name)(*tensors, False, mode)[0]
+
+
+def _bag_gradient(mode: int) -> Sample:
+    bags, sizes = torch.tensor([0, 0, 1, 2, 2, 2]), torch.tensor([2, 1, 3])
+    tensors = (floats(3, 4), _bags[1], bags, sizes, torch.ops.aten._embedding_bag(*_bags, False, mode)[3])
+    return lambda *given: torch.ops.aten._embedding_bag_dense_backward(*given, 5, False, mode, None), tensors
+
+
 INDEXING: dict[str, list[Sample]] = {
+    "_embedding_bag": [(_bag("_embedding_bag", mode), _bags) for mode in range(3)],
+    "_embedding_bag_forward_only": [(_bag("_embedding_bag_forward_only", mode), _bags) for mode in range(3)],
+    "_embedding_bag_dense_backward": [_bag_gradient(mode) for mode in range(3)],
     "index_select": [(lambda x, i: x.index_select(1, i), (floats(5, 4), integers(4, 6)))],
     "index.Tensor": [
         (lambda x, i: x[:, i], (floats(5, 4, 3), integers(4, 6))),

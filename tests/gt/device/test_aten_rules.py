@@ -52,6 +52,7 @@ _scores, _targets = floats(5, 4).log_softmax(1), integers(4, 5)
 _aten = torch.ops.aten
 _attention = _aten._scaled_dot_product_flash_attention_for_cpu
 _heads = (floats(4, 3, 5, 8), floats(4, 3, 5, 8), floats(4, 3, 5, 8))
+_groups = (floats(2, 6, 5, 8), floats(2, 3, 5, 8), floats(2, 3, 5, 8))
 
 
 def _with(name: str, *rest: Any) -> Callable[..., Any]:
@@ -106,6 +107,8 @@ SAMPLES: dict[str, list[Sample]] = {
         (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_heads, floats(4, 1, 5, 5))),
         (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_heads, floats(5, 5))),
         (lambda q, k, v: _attention(q, k, v), (*_heads[:1], floats(4, 1, 5, 8), floats(4, 1, 5, 8))),
+        (lambda q, k, v: _attention(q, k, v), _groups),
+        (lambda q, k, v, mask: _attention(q, k, v, attn_mask=mask), (*_groups, floats(2, 6, 5, 5))),
     ],
     "_scaled_dot_product_flash_attention_for_cpu_backward": [
         (
@@ -113,7 +116,13 @@ SAMPLES: dict[str, list[Sample]] = {
                 g, q, k, v, out, lse, 0.0, True
             ),
             (floats(4, 3, 5, 8), *_heads, *_attention(*_heads, is_causal=True)),
-        )
+        ),
+        (
+            lambda g, q, k, v, out, lse: _aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                g, q, k, v, out, lse, 0.0, False
+            ),
+            (floats(2, 6, 5, 8), *_groups, *_attention(*_groups)),
+        ),
     ],
     "convolution": [
         (
@@ -318,13 +327,13 @@ KEYWORDS: dict[str, dict[str, Any]] = {
     "clamp": {"min": 0.3},
     "round.decimals": {"decimals": 1},
 }
-WHOLE_NUMBERS = ("bitwise", "gcd", "lcm")
+INTEGER_OPS = ("bitwise", "gcd", "lcm")
 
 
 def _pointwise(name: str) -> Sample:
     """A call of an overload with tensors of one shape and numbers for everything else."""
     schema = schema_of(f"aten::{name}")
-    whole = name.startswith(WHOLE_NUMBERS)
+    of_integers = name.startswith(INTEGER_OPS)
     tensors: list[torch.Tensor] = []
     taken: set[str] = set()
     rest: dict[str, Any] = {}
@@ -333,13 +342,13 @@ def _pointwise(name: str) -> Sample:
         kind = str(one.type)
         if kind == "Tensor" or (name == "clamp.Tensor" and one.name == "min"):
             size = (4, 1, 5) if len(tensors) == 1 and "backward" not in name else (4, 3, 5)
-            made = integers(7, *size) + 1 if whole else floats(*size) + 0.01 * len(tensors)
+            made = integers(7, *size) + 1 if of_integers else floats(*size) + 0.01 * len(tensors)
             taken.add(one.name)
             is_mask = one.name in ("mask", "condition")
             tensors.append(made > 0.5 if is_mask else floats() if name == "fill.Tensor" and tensors else made)
         elif not one.has_default_value():
             values: dict[str, Any] = {"bool": False, "int": 1, "str": "none"}
-            rest[one.name] = values.get(kind, 2 if whole else 0.5)
+            rest[one.name] = values.get(kind, 2 if of_integers else 0.5)
     if name == "masked_fill.Tensor":
         tensors[2] = floats()
     rest |= KEYWORDS.get(name, {})

@@ -273,6 +273,19 @@ def test_layers_give_the_cpus_results_and_gradients(name: str) -> None:
     torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("options", [{}, {"need_weights": False}, {"average_attn_weights": False}])
+def test_attention_in_evaluation_is_the_fused_op_of_the_cpu(options: dict[str, Any]) -> None:
+    here = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    there = copy.deepcopy(here).to(DEVICE)
+    x = torch.linspace(-1, 1, 48).reshape(2, 3, 8)
+    with torch.inference_mode():
+        expected, found = here(x, x, x, **options), there(*[x.to(DEVICE)] * 3, **options)
+    assert (found[1] is None) == (expected[1] is None) == (options == {"need_weights": False})
+    for ours, theirs in zip(found, expected, strict=True):
+        if theirs is not None:
+            torch.testing.assert_close(ours.cpu(), theirs)
+
+
 def test_batch_norm_keeps_running_statistics() -> None:
     here = nn.BatchNorm1d(3)
     there = copy.deepcopy(here).to(DEVICE)

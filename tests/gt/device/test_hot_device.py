@@ -15,14 +15,16 @@ from gt.worker.engine.torch import aten
 from tests.gt.helpers.hot_server import compile_loop, stats
 
 
-def _model() -> nn.Module:
+def _model(dropout: float = 0.0) -> nn.Module:
     torch.manual_seed(0)
-    layers = (nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 4))
+    layers = (nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Dropout(dropout), nn.Linear(16, 4))
     return nn.Sequential(*layers).train()
 
 
-def _losses(device: str, optimizer: Callable[[Any], Any], steps: int = 24) -> list[float]:
-    model = _model().to(device)
+def _losses(
+    device: str, optimizer: Callable[[Any], Any], steps: int = 24, dropout: float = 0.0
+) -> list[float]:
+    model = _model(dropout).to(device)
     chosen = optimizer(model.parameters())
     schedule = torch.optim.lr_scheduler.ExponentialLR(chosen, 0.99)
     generator = torch.Generator().manual_seed(1)
@@ -58,6 +60,17 @@ def test_a_training_loop_runs_compiled_and_gives_the_cpus_losses(hot: LocalServe
     assert after["failed_compilations"] == {}
     assert after["replays"] - before["replays"] >= 12, "rates and bias corrections that change stay hot"
     np.testing.assert_allclose(ours, _losses("cpu", optimizer), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_drops_the_same_elements_in_compiled_steps(hot: LocalServer):
+    found, before = [], 0
+    for _ in range(3):
+        before = stats(hot).get("replays", 0)
+        found.append(_losses("tapestry", lambda given: torch.optim.SGD(given, lr=0.1), dropout=0.5))
+        compiled(hot)
+    assert stats(hot)["failed_compilations"] == {}
+    assert stats(hot)["replays"] - before >= 12
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-4, atol=1e-5)
 
 
 def test_a_repeat_of_ops_that_run_eagerly_has_the_ops_results(hot: LocalServer, monkeypatch):

@@ -96,6 +96,36 @@ def test_values_that_are_several_tensors_are_freed():
         assert client.get_dispatcher_stats()["handles"] == 0
 
 
+def _with_a_row(x: torch.Tensor) -> torch.Tensor:
+    x[3] = x[5] * 2
+    return x
+
+
+SELECTIONS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "an entry": lambda x: x[3],
+    "a part": lambda x: x[3:40] * 1,
+    "a part in the middle": lambda x: x.narrow(0, 30, 8) * 1,
+    "every second": lambda x: x[::2] * 1,
+    "parts": lambda x: [one * 1 for one in x.chunk(3)],
+    "of another axis": lambda x: x[:, 3] * 1,
+    "an entry that is written": _with_a_row,
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_what_is_selected_from_a_split_axis_gathers_nothing(name: str):
+    x = torch.arange(4096.0).reshape(64, 64)
+    with using(ThreadServer(2, "pytorch")) as client:
+        there = x.to(DEVICE)
+        found = _flat(SELECTIONS[name](there))
+        client.flush()
+        (stats,) = client.get_dispatcher_stats()["sharding"].values()
+        assert stats["gathered"] == {}
+        assert stats["bytes_moved"] <= 64 * 4, "at most a row"
+        for ours, theirs in zip(found, _flat(SELECTIONS[name](x)), strict=True):
+            torch.testing.assert_close(ours.cpu(), theirs)
+
+
 # --- what a client claims is not trusted ---
 
 

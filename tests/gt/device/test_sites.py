@@ -223,7 +223,9 @@ def test_a_loss_on_the_cpu_goes_backward_in_the_callers_thread():
         return linear.weight.grad.cpu()
 
     found = [one for one in sites_of(train) if one.phase]
-    assert {one[1:] for one in found} == {("Linear", "backward", line("# from the CPU"))}
+    gradient, *rest = found
+    assert gradient == ("full", "", "backward", line("# from the CPU"))  # 1.0, which arrives from the CPU
+    assert {one[1:] for one in rest} == {("Linear", "backward", line("# from the CPU"))}
 
 
 def test_an_optimizer_whose_class_was_used_before_and_a_closure_differ():

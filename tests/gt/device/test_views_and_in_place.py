@@ -101,9 +101,10 @@ def test_most_views_are_ops_of_the_table(data: st.DataObject) -> None:
         dim = _dim(data, x)
         n = x.shape[dim]
         start = data.draw(st.integers(0, n - 1))
+        length = data.draw(st.integers(1, n - start))
         x = data.draw(
             st.sampled_from(
-                [x.transpose(dim, 0), x.narrow(dim, start, n - start), x.unsqueeze(dim), x.flatten(dim)]
+                [x.transpose(dim, 0), x.narrow(dim, start, length), x.unsqueeze(dim), x.flatten(dim)]
             )
         )
         if x._base is None and x.numel() != base.numel:
@@ -116,6 +117,17 @@ def test_most_views_are_ops_of_the_table(data: st.DataObject) -> None:
             assert step.shape == shape
             shape = tuple(_applied(step.op, step.attrs, torch.empty(shape, device="meta")).shape)
         assert shape == view.size
+
+
+def test_a_part_of_an_axis_is_one_index() -> None:
+    base, whole = Geometry((64, 10), (10, 1), 0), [0, 10, 1]
+    for view, rows in (
+        (Geometry((8, 10), (10, 1), 300), [30, 38, 1]),
+        (Geometry((4, 10), (10, 1), 0), [0, 4, 1]),
+    ):
+        steps = view_steps(base, view)
+        assert steps is not None
+        assert [(one.op, one.attrs) for one in steps] == [("getitem", {"index": [rows, whole]})]
 
 
 def _applied(op: str, attrs: dict, x: torch.Tensor) -> torch.Tensor:

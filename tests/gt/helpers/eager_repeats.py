@@ -13,8 +13,6 @@ from gt.stream.sequences import HotSequence, Step
 from gt.worker.worker import Outcome, Worker
 
 RESULTS = 100
-
-
 """The number of the first step's result."""
 
 

@@ -5,6 +5,7 @@ import zmq
 from gt.transport import protocol
 from gt.transport.connection import endpoint
 from tests.gt.helpers.servers import Cluster
+from tests.programs import TIMEOUT
 
 
 class Stranger:
@@ -22,7 +23,7 @@ class Stranger:
 
     def read(self) -> protocol.ToClient:
         while True:
-            assert self.socket.poll(5000), "the server did not answer"
+            assert self.socket.poll(int(TIMEOUT * 1000)), "the server did not answer"
             answer = protocol.decode_by_client(self.socket.recv_multipart()[0])
             if not isinstance(answer, protocol.DirectReads):  # which is not asked for
                 return answer

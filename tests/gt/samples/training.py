@@ -60,4 +60,5 @@ SAMPLES: list[Sample] = [
     ),
     # Which elements are dropped is tested with the layer; here that the others stay.
     Sample("dropout", _row("dropout", lambda x: x * 1, p=0.0, seed=1), (signed(4),)),
+    Sample("dropout_mask", _row("dropout_mask", lambda x: x == x, p=0.0, seed=1), (signed(4),)),
 ]

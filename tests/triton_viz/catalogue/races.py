@@ -129,6 +129,25 @@ def counted_in_the_scope_of_the_system(counter, out):
 
 
 @triton.jit
+def counted_in_two_widths(narrow, wide):
+    """Program 0 adds 8 bytes at once, each other one 4 bytes of them or beside them."""
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.atomic_add(wide, 1)  # BUG
+    else:
+        tl.atomic_add(narrow + pid, 1)  # BUG
+
+
+@triton.jit
+def counted_in_two_widths_side_by_side(narrow, wide):
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.atomic_add(wide, 1)
+    else:
+        tl.atomic_add(narrow + pid + 1, 1)
+
+
+@triton.jit
 def split_k(a, b, c, K, N: tl.constexpr, BK: tl.constexpr):
     """Each program of a row has a part of K, and stores its part of the sum."""
     row, part = tl.program_id(0), tl.program_id(1)
@@ -297,6 +316,11 @@ def counter(programs: int = 4):
     return lambda: {"counter": torch.zeros(1, dtype=I32), "out": torch.zeros(programs, dtype=I32)}
 
 
+def two_widths():
+    wide = torch.zeros(4, dtype=torch.int64)
+    return {"narrow": wide.view(I32), "wide": wide}
+
+
 def product():
     return {"a": torch.randn(3, 8), "b": torch.randn(8, 4), "c": torch.zeros(3, 4), "K": 8, "N": 4, "BK": 4}
 
@@ -380,6 +404,14 @@ ENTRIES = [
         Bug("race", "counter", FOUR),
     ),
     Entry("counter_in_the_scope_of_the_system", counted_in_the_scope_of_the_system, counter(), (4,)),
+    Entry(
+        "counter_in_two_widths",
+        counted_in_two_widths,
+        two_widths,
+        (4,),
+        Bug("race", "wide", first_axis(0, 1)),
+    ),
+    Entry("counters_in_two_widths_side_by_side", counted_in_two_widths_side_by_side, two_widths, (4,)),
     Entry("split_sum_by_stores", split_k, product, (3, 2), Bug("race", "c", ALL_ROWS)),
     Entry("split_sum_by_atomics", split_k_by_atomics, product, (3, 2)),
     Entry("sum_in_a_loop", loop_over_k, product, (3,)),

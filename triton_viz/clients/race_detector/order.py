@@ -6,11 +6,14 @@ happens before everything that the second does after the acquire. Spin locks, ti
 like this.
 
 Assumptions:
-- An atomic acquires only if its result is used: a program that ignores the result cannot have waited. It
-  always releases. `sem="relaxed"` does neither, `"acquire"` and `"release"` one of the two.
+- An atomic acquires only if its statement names or tests its result: a program that ignores the result, or
+  only passes it on (`tl.store(out, tl.atomic_add(x, 1))`), has not waited for it. It always releases.
+  `sem="relaxed"` does neither, `"acquire"` and `"release"` one of the two.
 - Atomic loads acquire and atomic stores release, unless `sem` is "relaxed". Volatile loads acquire, and plain
   stores to an element that some program reads by a volatile or atomic load release.
 - With `scope="cta"` all of these are plain accesses to other programs.
+- An access synchronizes with those of its own width only: an 8-byte atomic does not acquire what a 4-byte
+  atomic in it released.
 - The order is the observed one. A program that reads an atomic's result counts as synchronized, even if its
   behaviour does not depend on the result: a race can be missed, but ordered accesses are never reported.
 """
@@ -36,25 +39,26 @@ class Order:
 
     def __init__(self, touches: Iterable[Touch]):
         touches = list(touches)
-        acquiring = [touch.flat()[0] for touch in touches if touch.acquires]
-        watched = np.unique(np.concatenate(acquiring)) if acquiring else np.zeros(0, np.int64)
-        polled = [touch.flat()[0] for touch in touches if touch.kind is TouchKind.WAIT]
-        flags = np.unique(np.concatenate(polled)) if polled else np.zeros(0, np.int64)
-        self._steps: list[tuple[int, int, int, bool, bool]] = []
-        """Synchronization events by time: time, program, address, whether it acquires, whether it
+        watched = _addresses(touch for touch in touches if touch.acquires)
+        flags = _addresses(touch for touch in touches if touch.kind is TouchKind.WAIT)
+        self._steps: list[tuple[int, int, tuple[int, int], bool, bool]] = []
+        """Synchronization events by time: time, program, address and width, whether it acquires, whether it
         releases."""
         for touch in touches:
             if touch.acquires or touch.releases:
                 self._add(touch, watched, touch.acquires, touch.releases)
-            elif touch.kind is TouchKind.WRITE and len(flags):
+            elif touch.kind is TouchKind.WRITE:
                 self._add(touch, flags, False, True)
         self._acquires = sum(step[3] for step in self._steps)
 
-    def _add(self, touch: Touch, wanted: np.ndarray, acquires: bool, releases: bool) -> None:
+    def _add(self, touch: Touch, wanted: dict[int, np.ndarray], acquires: bool, releases: bool) -> None:
+        width = touch.width
+        if width not in wanted:
+            return
         addresses, programs, _ = touch.flat()
-        kept = np.isin(addresses, wanted)
+        kept = np.isin(addresses, wanted[width])
         pairs = zip(programs[kept].tolist(), addresses[kept].tolist(), strict=True)
-        self._steps += [(touch.time, program, address, acquires, releases) for program, address in pairs]
+        self._steps += [(touch.time, program, (at, width), acquires, releases) for program, at in pairs]
 
     def unordered(
         self, program: np.ndarray, time: np.ndarray, later: np.ndarray, later_time: np.ndarray
@@ -84,28 +88,36 @@ class Order:
         column = {program: n for n, program in enumerate(sources.tolist())}
         nothing = np.zeros(len(sources), np.int64)
         known: dict[int, np.ndarray] = {}
-        left: dict[int, np.ndarray] = {}
-        """The clock that a program receives when it acquires an address."""
+        left: dict[tuple[int, int], np.ndarray] = {}
+        """The clock that a program receives when it acquires an address, by address and width."""
         clocks: dict[int, tuple[list[int], list[np.ndarray]]] = {}
-        for time, program, address, acquires, releases in self._steps:
+        for time, program, element, acquires, releases in self._steps:
             mine = known.get(program, nothing)
-            if acquires and address in left:
-                mine = known[program] = np.maximum(mine, left[address])
+            if acquires and element in left:
+                mine = known[program] = np.maximum(mine, left[element])
                 if program in wanted:
                     times, states = clocks.setdefault(program, ([], []))
                     times.append(time)
                     states.append(mine)
             if releases:
-                there = np.maximum(mine, left.get(address, nothing))
+                there = np.maximum(mine, left.get(element, nothing))
                 if program in column:
                     there[column[program]] = time
-                left[address] = there
+                left[element] = there
         return clocks
 
 
+def _addresses(touches: Iterable[Touch]) -> dict[int, np.ndarray]:
+    """The addresses of these accesses, by their width."""
+    found: dict[int, list[np.ndarray]] = {}
+    for touch in touches:
+        found.setdefault(touch.width, []).append(touch.flat()[0])
+    return {width: np.unique(np.concatenate(addresses)) for width, addresses in found.items()}
+
+
 @functools.cache
-def result_is_dropped(site: Site) -> bool:
-    """Whether a call on a line is an expression statement, so that its result is not used."""
+def result_has_no_name(site: Site) -> bool:
+    """Whether a line is an expression statement, so that the result of a call in it has no name."""
     statement = _statement(site.file, site.line)
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from triton_viz.clients.race_detector.order import Order, result_is_dropped
+from triton_viz.clients.race_detector.order import Order, result_has_no_name
 from triton_viz.clients.race_detector.race_issues import as_issues
 from triton_viz.clients.race_detector.races import Race, races_in_order, races_without_order
 from triton_viz.clients.race_detector.shadow import Shadow, are_disjoint
@@ -29,7 +29,7 @@ KEPT_WITH_ORDER = 1 << 30
 
 class RaceDetector(Client):
     """Finds elements that two programs access without an order, at least one writing, and not both
-    atomically.
+    atomically in the same width.
 
     The result is exact for the addresses of the launch, which are kept in compact form while the kernel runs.
     At the end, storages without writes and those with disjoint parts for each program are skipped; the others
@@ -114,7 +114,7 @@ class RaceDetector(Client):
         else:
             kind = TouchKind.SIGNAL if "atomic" in semantics else TouchKind.WRITE
         path = kernel_call_path(self._kernel)
-        acquires = "acquire" in semantics and not (op_type is Atomic and result_is_dropped(path[-1]))
+        acquires = "acquire" in semantics and not (op_type is Atomic and result_has_no_name(path[-1]))
         stored = None
         if kind in (TouchKind.WRITE, TouchKind.SIGNAL):
             stored = accessed.to_memory(values)
@@ -183,8 +183,8 @@ class _Storage:
 
     def races(self, programs: int, order: Order | None) -> list[Race]:
         """The races in this storage."""
-        kinds = {touch.kind for touch in self.touches} | {key[1] for key in self._shadows}
-        if not any(conflict(one, other) for one in kinds for other in kinds):
+        accesses = {(each.kind, each.width): each for each in (*self.touches, *self._shadows.values())}
+        if not any(conflict(one, other) for one in accesses.values() for other in accesses.values()):
             return []
         if not self._shadows and are_disjoint(self.touches, programs):
             return []

@@ -42,6 +42,11 @@ def _issue(race: Race, known: Tensors, grid: Program) -> Issue:
     )
     if race.benign:
         message += "; all of them store the same value, so that the result does not depend on it"
+    if one.kind.atomic and other.kind.atomic:
+        message += (
+            f"; one is {one.width} bytes wide and the other {other.width}, and an atomic is atomic only to "
+            "those of its own width"
+        )
     if not race.decided:
         message += (
             ". Programs of this launch may wait for each other, and it touches too much memory to tell "
@@ -101,6 +106,8 @@ def _suggestion(one: Shadow, other: Shadow, benign: bool) -> str:
     if benign:
         return "let one program store it (if tl.program_id(0) == 0), or give each program its own element"
     kinds = {one.kind, other.kind}
+    if one.kind.atomic and other.kind.atomic:
+        return "access it by one element type in both lines, or give each type elements of its own"
     if kinds == {TouchKind.WRITE} and one.path == other.path:
         return (
             "give each program elements of its own (is a program id missing in the address, or the mask of a "

@@ -117,8 +117,14 @@ class _Events:
         self.element, self.program, self.time, self.shadow, self._stable, self._value = (
             column[by_element] for column in joined
         )
-        self._conflicts = np.array([[conflict(a.kind, b.kind) for b in shadows] for a in shadows])
-        self._writes = np.array([shadow.kind.writes and not shadow.kind.atomic for shadow in shadows])
+        self._conflicts = np.array([[conflict(a, b) for b in shadows] for a in shadows])
+        atomic = [shadow for shadow in shadows if shadow.kind.atomic]
+        self._writes = np.array(
+            [
+                one.kind.writes and (not one.kind.atomic or any(conflict(one, other) for other in atomic))
+                for one in shadows
+            ]
+        )
 
     def same(self, first: Any, second: Any) -> Any:
         """Whether all stores of the two events' sites to the element stored the same value."""

@@ -110,7 +110,7 @@ class Shadow:
 
 def in_conflict(one: Shadow, other: Shadow) -> np.ndarray | None:
     """Which elements different programs accessed from two sites (or one); None if that is no conflict."""
-    if not conflict(one.kind, other.kind):
+    if not conflict(one, other):
         return None
     if one is other:
         return one.touched & (one.first != one.last)

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from triton_viz.core.records.columns import Programs
 from triton_viz.executor.affine import Affine, Box
 from triton_viz.executor.memory import Mask
 from triton_viz.executor.value import Value
+
+if TYPE_CHECKING:
+    from triton_viz.clients.race_detector.shadow import Shadow
 
 
 class TouchKind(enum.Enum):
@@ -37,14 +41,21 @@ class TouchKind(enum.Enum):
         return self in (TouchKind.WRITE, TouchKind.UPDATE, TouchKind.LOCAL_UPDATE, TouchKind.SIGNAL)
 
 
-def conflict(one: TouchKind, other: TouchKind) -> bool:
-    """Whether unordered accesses of these kinds to one element are a race.
+def conflict(one: "Touch | Shadow", other: "Touch | Shadow") -> bool:
+    """Whether accesses of these kinds and widths to the same bytes are a race if nothing orders them.
 
-    A plain store to an element that other programs read by volatile loads sets a flag, and is not a race.
+    Two atomics of one width are not: hardware runs one after the other. It does not for different widths: an
+    atomic is atomic only to those that access exactly the same bytes. (Atomics are aligned, or the sanitizer
+    reports them: so of one width they access the same bytes or none in common.) A plain store to an element
+    that other programs read by volatile loads sets a flag, and is not a race.
     """
-    if not (one.writes or other.writes) or (one.atomic and other.atomic):
+    if not (one.kind.writes or other.kind.writes):
         return False
-    return {one, other} != {TouchKind.WRITE, TouchKind.WAIT}
+    if one.width != other.width:
+        return True
+    if one.kind.atomic and other.kind.atomic:
+        return False
+    return {one.kind, other.kind} != {TouchKind.WRITE, TouchKind.WAIT}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -194,17 +194,21 @@ def _owners(
 def reach(form: Affine, mask: Mask, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each lane: the lowest accessed address, the end of the highest, and whether it accesses any."""
     below, above = spread(form.steps, form.shape)
-    base = np.clip(form.base, -_FAR, _FAR)
+    base = np.minimum(np.maximum(form.base, -_FAR), _FAR)
     if below < -_FAR or above > _FAR:  # addresses may wrap around: compute those of all elements
         mask = _as_array(mask, form.shape)
     elif mask is None:
         return base + below, base + (above + width), np.ones(len(base), bool)
     elif isinstance(mask, LaneBox):
-        lanes = max(len(base), mask.lanes)
-        start, end = mask.limits(lanes)
-        used = np.all(end > start, axis=1)
-        ends = np.stack([start, end - 1]) * np.array(form.steps)
-        return base + ends.min(axis=0).sum(axis=1), base + ends.max(axis=0).sum(axis=1) + width, used
+        low, high, used = base, base + width, np.ones(max(len(base), mask.lanes), bool)
+        for step, size, bounds in zip(form.steps, form.shape, mask.bounds, strict=True):
+            start, end = (0, size) if bounds is None else bounds
+            used = used & (end > start)
+            ends = start * step, (end - 1) * step
+            low, high = low + ends[step < 0], high + ends[step >= 0]
+        if low.shape != used.shape:
+            low, high = np.broadcast_to(low, used.shape), np.broadcast_to(high, used.shape)
+        return low, high, used
     elif not form.shape:
         base, used = np.broadcast_arrays(base, mask)
         return base, base + width, used

@@ -34,7 +34,7 @@ class Numbers(msgspec.Struct, frozen=True):
         if count == 1:
             return cls(1, first)
         step = int(numbers[1]) - first
-        if int(numbers[-1]) - first == step * (count - 1) and (np.diff(numbers) == step).all():
+        if int(numbers[-1]) - first == step * (count - 1) and (numbers[1:] - numbers[:-1] == step).all():
             return cls(count, first, step)
         low, high = int(numbers.min()), int(numbers.max())
         fits = low >= -(2**31) and high < 2**31

@@ -23,9 +23,16 @@ from triton_viz.numerics.rounding import multiply_add
 # --- types and arguments ---
 
 
+_POINTER_TYPES: dict[Any, Any] = {}
+"""By dtype."""
+
+
 def type_of(tensor: Any) -> Any:
     """The pointer type of a tensor argument."""
-    return _to_type(jit.mangle_type(tensor))
+    found = _POINTER_TYPES.get(tensor.dtype)
+    if found is None:
+        found = _POINTER_TYPES[tensor.dtype] = _to_type(jit.mangle_type(tensor))
+    return found
 
 
 @functools.cache

@@ -13,6 +13,8 @@ round, as on a real GPU.
 import contextlib
 import dataclasses
 import functools
+import operator
+import os
 import threading
 import time
 import types
@@ -210,38 +212,36 @@ def _on_stream(original: Callable[..., Any]) -> Callable[..., Any]:
     return stand_in
 
 
-def _torch_functions() -> Iterator[tuple[Any, str, Any]]:
-    """The patches of PyTorch: (owner, name, value)."""
-    cuda, stream = torch.cuda, Stream()
-    answers = {
-        "get_device_properties": DEVICE,
-        "get_device_capability": (DEVICE.major, DEVICE.minor),
-        "get_device_name": DEVICE.name,
-        "current_stream": stream,
-        "default_stream": stream,
-        "synchronize": None,
-        "set_device": None,
-    }
-    for name, value in answers.items():
-        yield cuda, name, _answer(getattr(cuda, name), value)
-    yield cuda, "current_device", lambda: 0
-    yield cuda, "device", _guard(cuda.device, -1)
-    yield cuda, "stream", _on_stream(cuda.stream)
-    accelerator = torch.accelerator
-    for name, value in {"synchronize": None, "current_stream": stream}.items():
-        yield accelerator, name, _answer(getattr(accelerator, name), value)
-    yield accelerator, "current_device_index", lambda: 0
-    yield accelerator, "device_index", _guard(accelerator.device_index, None)
-
-
-def _triton_driver() -> Iterator[tuple[Any, str, Any]]:
-    ours = Driver()
-    for name in compat.driver_names():
-        yield driver, name, ours
+def _replaced() -> list[tuple[Any, str, Callable[[Any], Any]]]:
+    """What stand-ins replace: the owner, the attribute's name, and a function from the original to ours."""
+    cuda, accelerator, ours, stream = torch.cuda, torch.accelerator, Driver(), Stream()
+    answers = [
+        (cuda, "get_device_properties", DEVICE),
+        (cuda, "get_device_capability", (DEVICE.major, DEVICE.minor)),
+        (cuda, "get_device_name", DEVICE.name),
+        (cuda, "current_stream", stream),
+        (cuda, "default_stream", stream),
+        (cuda, "synchronize", None),
+        (cuda, "set_device", None),
+        (accelerator, "synchronize", None),
+        (accelerator, "current_stream", stream),
+    ]
+    found: list[tuple[Any, str, Callable[[Any], Any]]] = [
+        (owner, name, functools.partial(_answer, value=value)) for owner, name, value in answers
+    ]
+    found += [
+        (cuda, "current_device", lambda original: lambda: 0),
+        (cuda, "device", functools.partial(_guard, nothing=-1)),
+        (cuda, "stream", _on_stream),
+        (accelerator, "current_device_index", lambda original: lambda: 0),
+        (accelerator, "device_index", functools.partial(_guard, nothing=None)),
+    ]
+    found += [(driver, name, lambda original: ours) for name in compat.driver_names()]
     # A kernel queries its target to decide whether it may use PTX, which cannot run here.
     target_info = compat.target_info()
     if target_info is not None:
-        yield target_info, "current_target", _no_target(target_info.current_target)
+        found.append((target_info, "current_target", _no_target))
+    return found
 
 
 def _no_target(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -250,6 +250,29 @@ def _no_target(original: Callable[..., Any]) -> Callable[..., Any]:
         return None
 
     return current_target
+
+
+class _StandIns:
+    """The stand-ins, which every launch puts in place: they are made anew only if an original has changed."""
+
+    def __init__(self) -> None:
+        self._replaced = _replaced()
+        self._originals: list[Any] = []
+        self._patches = set_attributes(())
+
+    def patches(self) -> set_attributes:
+        """The patches of the originals as they are now."""
+        originals = [vars(owner).get(name) for owner, name, _ in self._replaced]
+        if not self._originals or any(map(operator.is_not, originals, self._originals)):
+            self._originals = originals
+            self._patches = set_attributes(
+                (owner, name, stand_in(original))
+                for (owner, name, stand_in), original in zip(self._replaced, originals, strict=True)
+            )
+        return self._patches
+
+
+_stand_ins = functools.cache(_StandIns)
 
 
 def driver_is_active() -> bool:
@@ -268,9 +291,14 @@ def has_gpu() -> bool:
 class _Scopes:
     """The open scopes of this process. The first to open patches, the last to close restores."""
 
-    lock = threading.Lock()
+    lock = threading.RLock()
     count = 0
     patches = set_attributes(())
+
+
+if hasattr(os, "register_at_fork"):  # a forked process leaves the scope of another thread's launch
+    lock = _Scopes.lock
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 @contextlib.contextmanager
@@ -281,8 +309,7 @@ def standing_in() -> Iterator[None]:
     """
     with _Scopes.lock:
         if not _Scopes.count:
-            patches = [] if driver_is_active() else [*_torch_functions(), *_triton_driver()]
-            _Scopes.patches = set_attributes(patches)
+            _Scopes.patches = set_attributes(()) if driver_is_active() else _stand_ins().patches()
             _Scopes.patches.__enter__()
         _Scopes.count += 1
     try:

@@ -1,5 +1,6 @@
 """A launch of a Triton kernel: its arguments become pointers and scalars, and its grid is executed."""
 
+import functools
 import inspect
 import math
 import sys
@@ -7,14 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from triton_viz.core.client import tensors_in
 from triton_viz.core.config import cfg
 from triton_viz.core.data import Program
-from triton_viz.core.records.tensor_info import TensorInfo
 from triton_viz.dsls.base import Call, program_sizes
 from triton_viz.dsls.triton import compat, language_patches
 from triton_viz.dsls.triton.lane_machine import Machine, running
 from triton_viz.dsls.triton.launch_arguments import HostCopies, as_constant, as_value
+from triton_viz.dsls.triton.wrappers import signature_of
 from triton_viz.errors import UnsupportedError
 from triton_viz.executor.executor import Progress, run_grid
 from triton_viz.executor.memory import Memory
@@ -33,26 +33,18 @@ def _run(call: Call, grid: Any, manager: "ClientManager") -> None:
     size = normalize_grid(grid, call)
     host = HostCopies()
     arguments = {name: _apply(call, name, host.of, argument) for name, argument in call.arguments.items()}
-    infos = [
-        TensorInfo.of(path, tensor)
-        for name, argument in arguments.items()
-        for path, tensor in tensors_in(name, argument)
-    ]
-    for name, argument in arguments.items():
-        manager.arg_callback(name, argument)
+    tensors = [info for name, argument in arguments.items() for info in manager.arg_callback(name, argument)]
     manager.grid_callback(size)
-    memory = Memory(infos)
+    memory = Memory(tensors)
     manager.adopted = lambda: memory.adopted
-    values = inspect.BoundArguments(inspect.signature(call.fn), OrderedDict())
-    machines: list[Machine] = []
+    values = inspect.BoundArguments(signature_of(call.fn), OrderedDict())
 
     def make_machine() -> Machine:
-        machine = Machine(memory, size, call.kernel or call.fn, values, language_patches.substitutes())
-        machines.append(machine)
-        return machine
+        return Machine(memory, size, call.kernel or call.fn, values, language_patches.substitutes())
 
     first = make_machine()
     first.enter()
+    made = iter([first])
     constants = constexpr_names(call.fn)
     types = compat.annotated_types(call.fn)
     for name, argument in arguments.items():
@@ -68,7 +60,7 @@ def _run(call: Call, grid: Any, manager: "ClientManager") -> None:
         with Progress(call.fn.__name__, total if chosen is None else len(chosen), visible) as progress:
             run_grid(
                 total,
-                make_machine,
+                lambda: next(made, None) or make_machine(),
                 manager.grid_idx_callback,
                 manager.discard_callback,
                 vectorized=cfg.vectorized and manager.vectorized,
@@ -97,10 +89,11 @@ def normalize_grid(grid: Any, call: Call) -> Program:
     return x, y, z
 
 
-def constexpr_names(fn: Callable) -> set[str]:
+@functools.cache
+def constexpr_names(fn: Callable) -> frozenset[str]:
     """The names of `tl.constexpr` parameters."""
-    return {
+    return frozenset(
         name
         for name, annotation in inspect.get_annotations(fn).items()
         if "constexpr" in (annotation if isinstance(annotation, str) else getattr(annotation, "__name__", ""))
-    }
+    )

@@ -50,11 +50,12 @@ def _remove_left_over() -> None:
 
 @functools.cache
 def _patches() -> set_attributes:
-    patches: list[tuple[Any, str, Any]] = []
-    for owner in (tl.tensor, tl.core.tensor_descriptor_base):
-        for name, member in vars(owner).items():
-            if is_builtin(member):
-                patches.append((owner, name, _with_semantic(member)))
+    # Not their methods that have names: `Flow.call` passes the language layer to those.
+    patches: list[tuple[Any, str, Any]] = [
+        (tl.tensor, name, _with_semantic(member))
+        for name, member in vars(tl.tensor).items()
+        if is_builtin(member) and name.startswith("__")
+    ]
     patches += [
         (tl.tensor, "__bool__", _truth),
         (tl.tensor, "__index__", lambda self: current().flow.index(self)),

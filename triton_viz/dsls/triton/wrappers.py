@@ -170,7 +170,7 @@ def bind(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[st
     Options to the compiler, such as num_warps, are left out, unless the kernel has a parameter of that name.
     """
     fn = kernel if inspect.isfunction(kernel) else unwrap(kernel).fn
-    signature = _signature(fn)
+    signature = signature_of(fn)
     given = {name: value for name, value in kwargs.items() if name in signature.parameters}
     for name in kwargs.keys() - given.keys() - launch_options():
         near = difflib.get_close_matches(name, signature.parameters, 1)
@@ -200,7 +200,8 @@ def _mistake(
 
 
 @functools.cache
-def _signature(fn: Callable) -> inspect.Signature:
+def signature_of(fn: Callable) -> inspect.Signature:
+    """The parameters of a kernel's function."""
     return inspect.signature(fn)
 
 

@@ -19,6 +19,17 @@ def dropout(
     return x * keep * (1 / (1 - p) if p < 1 else 0.0)
 
 
+def dropout_mask(
+    xp: Any,
+    x: Any,
+    p: float,
+    seed: int,
+    offset: Sequence[int] | None = None,
+    global_shape: Sequence[int] | None = None,
+) -> Any:
+    return xp.asarray(uniform(x.shape, "float32", seed, region(offset, global_shape)) >= p)
+
+
 def weighted_sum(xp: Any, x: Any, y: Any, x_scale: float, y_scale: float) -> Any:
     return x * x_scale + y * y_scale
 

@@ -18,7 +18,7 @@ _REFUSED = re.compile(
 )
 """Public ops by name, without their overloads."""
 
-_INTERNAL = re.compile(
+_INTERNAL_OPS = re.compile(
     r"_(adaptive_avg_pool.*|add_relu|addmm_activation|aminmax|amp_.*|batch_norm.*|cdist_.*|cholesky_solve_helper"
     r"|chunk_cat|compute_linear_combination|is_(all|any)_true|conj.*|neg_view.*|convolution|conv_depthwise2d|ctc_loss.*|cum(max|min)_helper"
     r"|dirichlet_grad|efficientzerotensor|embedding_bag.*|euclidean_dist|fft_.*|foreach_.*"
@@ -42,7 +42,7 @@ _ON_HOST = (
 def is_allowed(name: str, overload: str) -> bool:
     """Whether clients may use an op: its name, and its overload's full name (`aten::add.Tensor`)."""
     if name.startswith("_"):
-        if not _INTERNAL.fullmatch(name):
+        if not _INTERNAL_OPS.fullmatch(name):
             return False
     elif _REFUSED.fullmatch(name):
         return False

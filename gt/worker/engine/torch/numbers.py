@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gt.ops.dtypes import HALF
 
-_HALF = tuple([getattr(torch, name) for name in HALF])
+_TORCH_HALF = tuple([getattr(torch, name) for name in HALF])
 
 
 def like(number: Any, x: Tensor) -> Any:
@@ -26,7 +26,9 @@ def in_float32(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     @functools.wraps(function)
     def run(x: Tensor, *others: Any, **numbers: Any) -> Tensor:
-        if x.dtype not in _HALF or any(one.dtype != x.dtype for one in others if isinstance(one, Tensor)):
+        if x.dtype not in _TORCH_HALF or any(
+            one.dtype != x.dtype for one in others if isinstance(one, Tensor)
+        ):
             return function(x, *others, **numbers)
         wide = [one.float() if isinstance(one, Tensor) else one for one in others]
         return function(x.float(), *wide, **numbers).to(x.dtype)

@@ -19,6 +19,16 @@ def dropout(
     return _dropped(x, p, _keep(tuple(x.shape), p, seed, offset, global_shape).to(x.device))
 
 
+def dropout_mask(
+    x: Tensor,
+    p: float,
+    seed: int,
+    offset: Sequence[int] | None = None,
+    global_shape: Sequence[int] | None = None,
+) -> Tensor:
+    return _keep(tuple(x.shape), p, seed, offset, global_shape).to(x.device)
+
+
 def _keep(
     shape: tuple[int, ...],
     p: float,
@@ -35,6 +45,7 @@ def _dropped(x: Tensor, p: float, drawn: Tensor) -> Tensor:
 
 # For a compiled sequence, random numbers are drawn before the call, and `Row.compiled_numbers` are tensors.
 dropout.draw, dropout.given = _keep, _dropped  # type: ignore[attr-defined]
+dropout_mask.draw, dropout_mask.given = _keep, lambda x, p, drawn: drawn  # type: ignore[attr-defined]
 
 
 def weighted_sum(x: Tensor, y: Tensor, x_scale: float | Tensor, y_scale: float | Tensor) -> Tensor:
