@@ -5,7 +5,7 @@ Of a test that hypothesis gives examples, `make test` tries a quarter.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,6 +17,17 @@ THOROUGH = os.environ.get("TAPESTRY_TEST_ALL") == "1"
 def some(values: Sequence[T], every: int, first: int = 0) -> list[T]:
     """All values if everything runs; else one in `every` of them, always the same."""
     return list(values[first :: 1 if THOROUGH else every])
+
+
+def some_of_each(values: Sequence[T], kind: Callable[[T], Hashable], every: int) -> list[T]:
+    """The first of each kind and one in `every` of the others; all of them if everything runs."""
+    kinds: set[Hashable] = set()
+    chosen = []
+    for n, value in enumerate(values):
+        if THOROUGH or kind(value) not in kinds or n % every == 0:
+            chosen.append(value)
+        kinds.add(kind(value))
+    return chosen
 
 
 def fewer(examples: int) -> int:

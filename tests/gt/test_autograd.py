@@ -22,7 +22,7 @@ DIFFERENTIABLE = [
 
 
 @pytest.mark.parametrize(
-    ("client", "sample"), on_every_system(DIFFERENTIABLE, on_jax=24), indirect=["client"]
+    ("client", "sample"), on_every_system(DIFFERENTIABLE, each_op_on_jax=False), indirect=["client"]
 )
 def test_gradients_agree_with_pytorch(client: Client, sample: Sample):
     ours = [gt.from_numpy(a, requires_grad=is_float(a)) for a in sample.arrays]

@@ -9,7 +9,7 @@ from gt.client import Client, session
 from gt.server.embedded import LocalConnection, LocalServer
 from gt.worker.compile.compiling import Compiler
 from gt.worker.compile.graph import Graph, function_of
-from tests.gt.helpers.hot_server import compiled, stats
+from tests.gt.helpers.hot_server import compile_loop, stats
 
 
 def _trained(rate: float, steps: int) -> np.ndarray:
@@ -30,9 +30,7 @@ def _expected(rate: float, steps: int) -> np.ndarray:
 
 
 def test_each_client_has_its_own_learning_rate(hot: LocalServer, monkeypatch):
-    for _ in range(2):
-        _trained(0.1, 300)
-        compiled(hot)
+    compile_loop(hot, lambda: _trained(0.1, 300))
     other = Client(LocalConnection(hot))
     first = session.current()
     before = stats(hot)["replays"]

@@ -133,14 +133,14 @@ def variant(program: Program, workers: int, thorough: bool = False) -> Any:
 @pytest.mark.parametrize(
     ("program", "workers"),
     [
-        variant(changing, 1),
-        variant(cnn, 2),
-        variant(transformer, 2, thorough=True),  # the compiler takes minutes for attention
+        variant(changing, 2),
+        variant(changing, 1, thorough=True),  # test_hotpaths has compiled loops on one worker
         variant(wide, 1, thorough=True),  # a part of `changing`
         variant(wide, 2, thorough=True),
-        variant(cnn, 1, thorough=True),
+        variant(cnn, 1, thorough=True),  # convolutions and attention take the compiler long
+        variant(cnn, 2, thorough=True),
         variant(transformer, 1, thorough=True),
-        variant(changing, 2, thorough=True),
+        variant(transformer, 2, thorough=True),
     ],
 )
 def test_a_compiled_loop_gives_the_losses_of_an_eager_one(

@@ -17,7 +17,7 @@ from gt.stream.instructions import Op
 from gt.stream.sequences import HotSequence, Step
 from gt.worker.compile.background import Background
 from gt.worker.compile.graph import MADE, Graph, function_of, mapping_of
-from tests.gt.helpers.hot_server import compiled, stats
+from tests.gt.helpers.hot_server import compile_loop, stats
 from tests.gt.samples import SAMPLES, Sample, some_of_each_op
 from tests.programs import run_python
 
@@ -123,6 +123,15 @@ def mlp(batches: int, batch: int = 16, dropout: bool = True) -> list[float]:
     return [float(loss) for loss in losses]
 
 
+def waves(steps: int) -> list[float]:
+    """Values of a loop of a few ops."""
+    x, kept = gt.tensor(np.linspace(-2, 2, 8, dtype=np.float32)), []
+    for _ in range(steps):
+        x = ((x * 0.5 - 1.0).tanh().exp() * 0.25 - x).sin()
+        kept.append(x.sum())
+    return [one.item() for one in kept]
+
+
 def eagerly(monkeypatch: pytest.MonkeyPatch, program: Any) -> Any:
     """The results of a program with hot paths off."""
     monkeypatch.setenv("GT_AUTO_COMPILE", "0")
@@ -136,9 +145,7 @@ def eagerly(monkeypatch: pytest.MonkeyPatch, program: Any) -> Any:
 
 
 def test_a_training_loop_runs_compiled_and_gives_the_same(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
-    for _ in range(2):  # at first it is not known that a result is read now and then
-        mlp(30)
-        compiled(hot)
+    compile_loop(hot, lambda: mlp(30))
     before = stats(hot)
     ours = mlp(30)
     after = stats(hot)
@@ -152,9 +159,7 @@ def test_steps_follow_each_other_in_the_background_and_give_the_same(
     hot: LocalServer, followed: list[bool], monkeypatch: pytest.MonkeyPatch
 ):
     hot.worker.repeats.background_seconds = 0.0
-    for _ in range(2):
-        mlp(30)
-        compiled(hot)
+    compile_loop(hot, lambda: mlp(30))
     followed.clear()
     ours = mlp(30)
     assert sum(followed) > 10
@@ -165,9 +170,7 @@ def test_what_follows_a_step_that_fails_runs_eagerly_and_gives_the_same(
     hot: LocalServer, monkeypatch: pytest.MonkeyPatch
 ):
     hot.worker.repeats.background_seconds = 0.0
-    for _ in range(2):
-        mlp(30)
-        compiled(hot)
+    compile_loop(hot, lambda: mlp(30))
     waited = []
     wait = Background.wait
 
@@ -186,10 +189,11 @@ def test_a_loop_that_changes_its_shape_continues_eagerly(hot: LocalServer, monke
     def program() -> list[float]:
         return mlp(12) + mlp(8, batch=7) + mlp(12)
 
-    mlp(12)
-    compiled(hot)
+    compile_loop(hot, lambda: mlp(30))
+    monkeypatch.setenv("GT_COMPILE_AFTER", "inf")  # the other shape is not compiled
+    before = stats(hot)["replays"]
     ours = program()
-    assert stats(hot)["replays"] > 0
+    assert stats(hot)["replays"] > before
     np.testing.assert_allclose(ours, eagerly(monkeypatch, program), rtol=1e-4, atol=1e-5)
 
 
@@ -205,9 +209,9 @@ def test_a_compiled_loop_reads_tensors_with_other_strides(hot: LocalServer):
         return np.stack([part.numpy() for part in parts])
 
     straight = gt.from_numpy(np.ascontiguousarray(array.T))
-    expected = program(straight)
-    program(straight)  # from here on it is known where the loop begins
-    compiled(hot)
+    eager: list[np.ndarray] = []
+    compile_loop(hot, lambda: eager.append(program(straight)))
+    expected, _ = eager
     program(straight)
     before = stats(hot)["replays"]
     for turned in (gt.from_numpy(array).T, gt.from_numpy(array).transpose(0, 1)):
@@ -219,8 +223,7 @@ def test_a_compiled_loop_reads_tensors_with_other_strides(hot: LocalServer):
 
 @pytest.mark.thorough  # test_hot_training has it over processes
 def test_a_transformer_runs_compiled_and_gives_the_same(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
-    train_transformer.train(gt, steps=8)
-    compiled(hot)
+    compile_loop(hot, lambda: train_transformer.train(gt, steps=8))
     _, ours = train_transformer.train(gt, steps=20)
     found = stats(hot)
     assert found["failed_compilations"] == {}
@@ -230,13 +233,13 @@ def test_a_transformer_runs_compiled_and_gives_the_same(hot: LocalServer, monkey
 
 
 def test_the_second_run_of_a_program_loads_the_code_of_the_first(hot: LocalServer, cache: Path):
-    mlp(12)
-    compiled(hot)
+    compile_loop(hot, lambda: mlp(30))
     code = (
-        "from gt.client import session\nfrom tests.gt.test_hotpaths import mlp\nmlp(30)\n"
+        "import os\nfrom gt.client import session\nfrom tests.gt.test_hotpaths import mlp\nmlp(30)\n"
+        "os.environ['GT_COMPILE_AFTER'] = '0'\nmlp(30)\n"
         "print(next(iter(session.current().get_stats().values())))"
     )
-    environment = {**os.environ, "GT_COMPILE_AFTER": "0", "GT_CACHE_DIR": str(cache)}
+    environment = {**os.environ, "GT_COMPILE_AFTER": "inf", "GT_CACHE_DIR": str(cache)}
     said = eval(run_python("-c", code, environment=environment).stdout)
     assert said["from_cache"] >= 1
     assert said["replays"] > 10
@@ -247,16 +250,17 @@ def test_a_compiler_that_fails_is_called_once_and_the_program_continues(
 ):
     monkeypatch.setenv("GT_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("CXX", "/nowhere/no-compiler")
-    ours = mlp(12, batch=5)
-    compiled(hot)
-    again = mlp(30, batch=5)
+    ours = waves(30)
+    compile_loop(hot, lambda: waves(60))
+    again = waves(60)
     found = stats(hot)
     assert len(found["failed_compilations"]) >= 1
     assert found["replays"] == 0
-    assert ours == again[:12]
+    assert ours == again[:30]
 
 
-def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer):
+def test_what_is_held_is_not_lost_when_nothing_follows(hot: LocalServer, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GT_COMPILE_AFTER", "inf")
     session.current()._repeat_builder = None  # a client that leaves detection to the worker
     hot.worker.sends_repeats.clear()
     mlp(12)

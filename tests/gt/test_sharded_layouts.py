@@ -5,8 +5,7 @@
 
 import itertools
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from gt.stream.layouts import Layout, Partial, Placement, Replicated, Sharded, e
 from tests.gt.helpers.spread import AnyLayout, Servers
 from tests.gt.samples import SAMPLES, Sample
 from tests.gt.samples.base import assert_same, from_torch, to_torch
+from tests.thorough import THOROUGH
 
 WORKERS = (1, 2, 3, 4)
-MANY = 60 if os.environ.get("TAPESTRY_TEST_ALL") == "1" else 12
+MANY = 60 if THOROUGH else 12
 """Of an op with more combinations of layouts, each layout of each input is taken, and not all pairs."""
 
 CREATION: dict[str, Callable[[], gt.Tensor]] = {
@@ -116,6 +116,11 @@ def combinations(sample: Sample, workers: int) -> Iterator[list[Layout]]:
             ]
 
 
+def numbers_of_workers(op: str) -> Sequence[int]:
+    """Over how many workers an op is tested: another number for each, in `make test` only one."""
+    return WORKERS if THOROUGH else [2 + sorted(CHOSEN).index(op) % 3]
+
+
 def is_float(array: np.ndarray) -> bool:
     return dtypes.is_float(array.dtype.name)
 
@@ -129,7 +134,7 @@ def test_an_op_on_every_layout_of_each_input(servers: EveryLayout, op: str):
     weights = np.linspace(-1, 1, expected.numel()).reshape(expected.shape).astype(np.float32)
     if expected.requires_grad:
         expected.backward(torch.from_numpy(weights).to(expected.dtype))
-    for workers in WORKERS:
+    for workers in numbers_of_workers(op):
         for number, chosen in enumerate(combinations(sample, workers)):
             with servers.use(workers, number):
                 servers.in_turn.layouts = list(chosen)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import gt
 from gt.ops import TABLE
 from tests.gt.helpers.spread import Servers
-from tests.gt.samples import SAMPLES, Sample
+from tests.gt.samples import SAMPLES, Sample, some_of_each_op
 from tests.gt.samples.base import assert_same, assert_same_gradients, is_float, to_torch
 
 
@@ -20,7 +20,7 @@ def servers() -> Iterator[Servers]:
     servers.close()
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize("sample", some_of_each_op(SAMPLES, 3), ids=str)
 @settings(max_examples=3)
 @given(workers=st.integers(1, 4), seed=st.integers(0, 1 << 20))
 def test_an_op_gives_the_same_for_all_placements_of_its_inputs(

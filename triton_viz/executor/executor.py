@@ -216,6 +216,9 @@ def _on_threads(
         turns.stop()
         all_started.set()
         _interrupt(pool, ended)
+        for thread in pool:
+            if thread.is_alive():  # it is about to end
+                thread.join()
         raise
     for thread in pool:
         thread.join()

@@ -12,7 +12,7 @@ import gt.torch  # noqa: F401 - registers the device
 from gt.server.embedded import LocalServer
 from gt.worker.engine.base import load_engine
 from gt.worker.engine.torch import aten
-from tests.gt.helpers.hot_server import compiled, stats
+from tests.gt.helpers.hot_server import compile_loop, stats
 
 
 def _model(dropout: float = 0.0) -> nn.Module:
@@ -53,9 +53,7 @@ def _losses(
     ],
 )
 def test_a_training_loop_runs_compiled_and_gives_the_cpus_losses(hot: LocalServer, optimizer: Any):
-    for _ in range(2):  # at first it is not known where a step begins
-        _losses("tapestry", optimizer)
-        compiled(hot)
+    compile_loop(hot, lambda: _losses("tapestry", optimizer))
     before = stats(hot)
     ours = _losses("tapestry", optimizer)
     after = stats(hot)

@@ -1,7 +1,7 @@
 """A server in the test's process that compiles every sequence at once: the fixture `hot`."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +49,16 @@ def compiled(server: LocalServer) -> None:
     """Wait until everything that was asked for is compiled."""
     session.current().flush()
     assert server.worker.hot_paths.compiler.wait(COMPILER_TIMEOUT)
+
+
+def compile_loop(server: LocalServer, run: Callable[[], object]) -> None:
+    """Run a loop until its steps are known, and once more until they are compiled.
+
+    At first it is not known where a step begins, or which results are read, so that other graphs would be
+    compiled, too.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GT_COMPILE_AFTER", "inf")
+        run()
+    run()
+    compiled(server)

@@ -19,7 +19,7 @@ from tests.gt.samples import (
     training,
 )
 from tests.gt.samples.base import Sample
-from tests.thorough import THOROUGH
+from tests.thorough import some, some_of_each
 
 GROUPS = (
     *(generated, elementwise, logic, activations, reductions, shaping, indexing, products),
@@ -32,21 +32,20 @@ SAMPLES: list[Sample] = [sample for group in GROUPS for sample in group.SAMPLES]
 
 def some_of_each_op(samples: list[Sample], every: int) -> list[Sample]:
     """One of each op and one in `every` of the others; all of them in `make test-all`."""
-    once = {sample.op: sample for sample in reversed(samples)}
-    return [
-        sample for n, sample in enumerate(samples) if THOROUGH or sample is once[sample.op] or n % every == 0
-    ]
+    return some_of_each(samples, lambda sample: sample.op, every)
 
 
-def on_every_system(samples: list[Sample], on_jax: int = 12) -> list[Any]:
+def on_every_system(samples: list[Sample], each_op_on_jax: bool = True) -> list[Any]:
     """Parameters (client, sample): every sample on every engine, and one of each op over real processes.
 
     What an op computes depends on the engine; that its attributes survive the journey, on the op alone.
     JAX takes longer to compile a sample than all else takes, and shares its functions with NumPy: one of each
-    op and every `on_jax`-th of the others run always, the others in `make test-all`.
+    op and a few others run always, the others in `make test-all`. A gradient is made of other ops, so that
+    tests of gradients can do with a few samples there.
     """
     once = {sample.op: sample for sample in reversed(samples)}
     chosen = [(engine, sample) for engine in ("pytorch", "numpy") for sample in samples]
     chosen += [("processes", sample) for sample in once.values()]
-    chosen += [("jax", sample) for sample in some_of_each_op(samples, on_jax)]
+    on_jax = some_of_each_op(samples, 36) if each_op_on_jax else some(samples, 24)
+    chosen += [("jax", sample) for sample in on_jax]
     return [pytest.param(system, sample, id=f"{system}-{sample}") for system, sample in chosen]

@@ -1,6 +1,7 @@
 """A case of the corpus: a kernel, what it is launched with, and what must come out."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ import torch
 from tests.triton_viz.corpus.features import Feature
 
 Arguments = dict[str, Any]
+
+
+DTYPES = re.compile(r"_?(bool|u?int(8|16|32|64)|bfloat16|float(16|32|64)|float8_[a-z0-9]+)(?=_|$)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Case:
     def runs(self) -> bool:
         """Whether this release of Triton has what the kernel needs."""
         return self.needs is None or self.needs.present
+
+    @property
+    def kind(self) -> tuple[int, str]:
+        """What cases share that differ in dtypes only."""
+        return id(self.kernel), DTYPES.sub("", self.name)
 
     def fresh(self) -> Arguments:
         """The arguments, always the same values in new memory."""
