@@ -63,11 +63,14 @@ def test_a_training_loop_runs_compiled_and_gives_the_cpus_losses(hot: LocalServe
 
 
 def test_dropout_drops_the_same_elements_in_compiled_steps(hot: LocalServer):
-    found, before = [], 0
-    for _ in range(3):
-        before = stats(hot).get("replays", 0)
+    found: list[list[float]] = []
+
+    def run() -> None:
         found.append(_losses("tapestry", lambda given: torch.optim.SGD(given, lr=0.1), dropout=0.5))
-        compiled(hot)
+
+    compile_loop(hot, run)
+    before = stats(hot).get("replays", 0)
+    run()
     assert stats(hot)["failed_compilations"] == {}
     assert stats(hot)["replays"] - before >= 12
     np.testing.assert_allclose(found[2], found[0], rtol=1e-4, atol=1e-5)
