@@ -37,7 +37,8 @@ def run_python(
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("GT_", "TRITON_"))}
     given = clean | {"GT_COMPILE_AFTER": "inf"} | (environment or {})
-    run = _run_fresh if fresh or not PRELOADED else _preloaded().run
+    options = arguments[0].startswith("-") and arguments[0] not in ("-c", "-m")  # of the interpreter
+    run = _run_fresh if fresh or options or not PRELOADED else _preloaded().run
     code, out, err = run(*arguments, cwd=cwd, environment=given, timeout=timeout)
     if code is None:
         raise AssertionError(f"{arguments} did not end within {timeout} s:\n{out}\n{err}")

@@ -36,7 +36,7 @@ FILES = [
 def shown() -> str:
     """What is shown by a run of some tests where the packages of extras are not installed."""
     packages = ("jax", "mpmath", "liger_kernel", "playwright")
-    return run_python("-c", WITHOUT.format(packages=packages, tests=TESTS + FILES)).stdout
+    return run_python("-c", WITHOUT.format(packages=packages, tests=TESTS + FILES), fresh=True).stdout
 
 
 def test_pytest_v_shows_the_names_of_tests(shown: str):

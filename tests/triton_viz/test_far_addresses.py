@@ -1,6 +1,7 @@
 # pyright: reportArgumentType=false, reportOperatorIssue=false
 """Blocks of any base and step: addresses that wrap around into a tensor are valid, others an AccessError."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import triton_viz
+from tests.programs import run_python
 from tests.triton_viz.helpers.watching import Watch
 from triton_viz.core.data import Access, Issue, Op
 from triton_viz.errors import AccessError
@@ -108,3 +110,30 @@ def test_a_block_is_where_its_wrapped_addresses_are(kernel: Any, base: int, step
     if client == "sanitizer":
         kinds = {record.kind for record in triton_viz.launches[-1].records if isinstance(record, Issue)}
         assert kinds <= {"overflow"} if inside else kinds
+
+
+FAR_APART = """
+import numpy as np
+import torch, triton, triton.language as tl
+import triton_viz
+
+@triton_viz.trace("tracer")
+@triton.jit
+def copies(a, b, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    p = tl.where(tl.program_id(0) == 0, a, b)
+    tl.store(out + tl.program_id(0) * BLOCK + at, tl.load(p + at))
+
+near = torch.from_numpy(np.full(1 << 14, 1, np.float32))  # on the heap
+far = torch.from_numpy(np.full(1 << 24, 2, np.float32))  # above it, with free memory in between
+out = torch.empty(1 << 15)
+copies[(2,)](near, far, out, BLOCK=1 << 14)
+print(out[: 1 << 14].unique().item(), out[1 << 14 :].unique().item())
+"""
+
+
+def test_two_tensors_are_read_together_however_much_memory_is_between_them(tmp_path: Path):
+    """NumPy copies what seems to overlap with its copy, and a copy of both that is between them does."""
+    program = tmp_path / "far_apart.py"
+    program.write_text(FAR_APART)
+    assert run_python(str(program), fresh=True).stdout.split() == ["1.0", "2.0"]

@@ -140,38 +140,39 @@ class Memory:
             self._check(addresses, width, keep, None if origin is None else origin.picked(keep))
 
     def _load_block(self, form: Affine, dtype: np.dtype, origin: Origin | None) -> np.ndarray:
-        regular = self._check_block(form, dtype.itemsize, origin)
-        return _read_block(form, dtype, regular)
+        regular, together = self._check_block(form, dtype.itemsize, origin)
+        return _read_block(form, dtype, regular, together)
 
     def _store_block(
         self, form: Affine, values: np.ndarray, origin: Origin | None, log: list[Undo] | None
     ) -> None:
-        regular = self._check_block(form, values.dtype.itemsize, origin)
+        regular, together = self._check_block(form, values.dtype.itemsize, origin)
         if log is not None:
-            before = _read_block(form, values.dtype, regular)
+            before = _read_block(form, values.dtype, regular, together)
             log.append(lambda: _write_block(form, before, regular))
         _write_block(form, values, regular)
 
     # --- checks ---
 
-    def _check_block(self, form: Affine, width: int, origin: Origin | None) -> bool:
+    def _check_block(self, form: Affine, width: int, origin: Origin | None) -> tuple[bool, bool]:
         """Raise an error unless every element may be accessed.
 
-        Returns False if an address wrapped around: then the elements have to be accessed one by one.
+        The first result is False if an address wrapped around: then the elements have to be accessed one by
+        one. The second is whether all memory between the lowest and the highest address is one argument's.
         """
         below, above = spread(form.steps, form.shape)
         base = form.base
         if origin is None:
             low, high = (int(base[0]),) * 2 if len(base) == 1 else (int(base.min()), int(base.max()))
             if self._storages.holds(low + below, high + above + width):
-                return True
+                return True, True
         lows, highs = _clipped(base, below), _clipped(base, above + width)
         if origin is None or origin.per_lane:
             of_lanes = None if origin is None else origin.of_lanes()
             if not self.outside(lows, highs, of_lanes).any():
-                return True
+                return True, False
         self._check_each(form.data(), width, None, origin)
-        return False
+        return False, False
 
     def _check(
         self, addresses: np.ndarray, width: int, keep: np.ndarray | None, origin: Origin | None
@@ -336,10 +337,14 @@ def effective(mask: Value | None, active: np.ndarray | None, shape: tuple[int, .
     return None if data.all() else data
 
 
-def _read_block(form: Affine, dtype: np.dtype, regular: bool) -> np.ndarray:
+def _read_block(form: Affine, dtype: np.dtype, regular: bool, together: bool) -> np.ndarray:
     step = form.lane_step
     if regular and step is not None:
-        return raw_memory.window(form, 1 if step == 0 else len(form.base), step, dtype).copy()
+        window = raw_memory.window(form, 1 if step == 0 else len(form.base), step, dtype)
+        # Between lanes in two tensors is other memory, and the copy may be there. NumPy looks at the lowest
+        # and the highest address only: it would copy what seems to overlap first, again and again, until the
+        # stack is full. An index copies each lane by itself.
+        return window.copy() if together or len(window) == 1 else window[np.arange(len(window))]
     window, index = raw_memory.windows(form, dtype) if regular else (None, form.base)
     return window[index] if window is not None else raw_memory.take(form.data(), dtype)
 
